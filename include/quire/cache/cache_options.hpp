@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// How large a cache is and how it behaves.
+
+#include <quire/core/types.hpp>
+
+#include <cstdint>
+
+namespace quire {
+
+/// \cond INTERNAL
+namespace tag {
+struct sequence;
+} // namespace tag
+/// \endcond
+
+/// Amount of sequences.
+using sequence_count = strong_count<tag::sequence, std::uint32_t>;
+/// Amount of rows of a batch view.
+using row_count = strong_count<tag::row, std::uint32_t>;
+
+/// When a block that held data is overwritten before its next use (S37).
+enum class scrub_rule : std::uint8_t {
+  never,    ///< Length-bounded reads are trusted.
+  on_reuse, ///< Every block taken for writing is scrubbed first, as an action of the plan.
+};
+
+/// What becomes of running requests when the weights change (S35).
+enum class running_requests : std::uint8_t {
+  finish_privately, ///< They go on with what they have and never publish again.
+  must_restart,     ///< Their next step is refused with `errc::stale_epoch`.
+};
+
+/// Options of a cache. Give `bytes` or `blocks`.
+struct cache_options {
+  byte_count bytes{};                      ///< [bytes] for blocks; used if `blocks` is 0.
+  block_count blocks{};                    ///< [blocks] in the pool; 0 = as many as `bytes` hold.
+  token_count block_tokens{16};            ///< [tokens] per block, p_b.
+  sequence_count max_sequences{1024};      ///< Sequences alive at once, those that wait for a fence included.
+  row_count max_rows{256};                 ///< Rows of a batch view.
+  std::uint32_t batch_buffers = 2;         ///< Views that may be in flight at once.
+  bool skip_writes = true;                 ///< The backend honours slot −1; if not, a full hit copies one block (S22).
+  scrub_rule scrub = scrub_rule::never;    ///< When blocks are scrubbed.
+};
+
+} // namespace quire

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// Proving the invariants of a live cache from scratch (B12).
+
+#include <quire/cache/detail/cache_core.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace quire::detail {
+
+/// \cond INTERNAL
+/// Recounts holders, pins, promises and states from the tables of all sequences and compares. Returns the first invariant
+/// that is broken, empty if all hold.
+template <class Policies>
+auto cache_core<Policies>::audit() const -> std::string {
+  using states = typename pool_type::state_type;
+  auto const n = pool_.capacity().value();
+  std::vector<std::uint32_t> holders(n);
+  std::vector<std::uint32_t> pins(std::size_t{n} + 1);
+  std::vector<std::uint8_t> in_index(n);
+  std::vector<std::uint32_t> node_of(n); // node that ends with a block
+  index_.for_each_node([&](node_id node, node_id, auto blocks, std::uint32_t) {
+    for (auto const block : blocks) { in_index[block] = 1; }
+    node_of[blocks.back()] = node.value();
+  });
+  std::uint64_t promised = 0;
+  std::string broken;
+  auto const check = [&](record_type const& record) {
+    auto const& s = record.state;
+    auto const name = "sequence " + std::to_string(record.number.value());
+    if (!(s.known <= s.committed && s.committed <= s.reserved && s.reserved <= record.limit)) { return name + ": lengths out of order"; }
+    if (s.table.size() < geometry_.blocks(s.reserved)) { return name + ": its table does not cover its length"; }
+    if (s.table.size() > geometry_.blocks(s.reserved) + (s.skip_write ? 1U : 0U)) { return name + ": it holds blocks beyond its length"; }
+    if (s.pinned > s.table.size()) { return name + ": its pin reaches beyond its table"; }
+    if (!s.pin) { return name + ": it has no pin"; }
+    if (!is_root(s.pin.node())) { ++pins[s.pin.node().value()]; }
+    if (!record.plan_open && s.reserved != s.committed) { return name + ": room is reserved without a plan"; }
+    std::uint32_t twins = 0;
+    for (std::uint32_t j = 0; j < s.table.size(); ++j) {
+      auto block = s.table[j];
+      if (s.copy_source && j == geometry_.index(s.committed)) {
+        holders[block.value()] += pool_.state(block) == states::condemned ? 0U : 1U;
+        block = s.copy_source; // held until the plan commits
+      }
+      if (block.value() >= n) { return name + ": its table names a block that does not exist"; }
+      auto const state = pool_.state(block);
+      if (j < s.pinned && state == states::published) { continue; }
+      if (state == states::free || state == states::retiring) { return name + ": its table names a block that is free"; }
+      if (j < s.pinned) {
+        if (state != states::private_) { return name + ": a block on its pinned path is neither published nor private"; }
+        ++twins;
+      } else if (state == states::published) {
+        if (node_of[block.value()] == 0) { return name + ": a published block it holds does not end a node"; }
+        ++pins[node_of[block.value()]]; // a hold that will become a pin
+      }
+      if (state != states::condemned) { ++holders[block.value()]; }
+    }
+    return twins != s.twins ? name + ": own copies on its pinned path are miscounted" : std::string{};
+  };
+  for (auto const& record : live_) {
+    promised += record.outstanding;
+    if (auto text = check(record); !text.empty()) { return text; }
+  }
+  for (auto const& list : draining_) {
+    for (auto const& record : list) {
+      if (record.outstanding != 0) { return "a released sequence is still promised blocks"; }
+      if (auto text = check(record); !text.empty()) { return text; }
+    }
+  }
+  if (promised != promised_) { return "promised blocks are miscounted"; }
+  std::uint64_t free = 0;
+  std::uint64_t retiring = 0;
+  for (std::uint32_t b = 0; b < n; ++b) {
+    auto const block = block_id{b};
+    auto const state = pool_.state(block);
+    auto const name = "block " + std::to_string(b);
+    free += state == states::free ? 1U : 0U;
+    retiring += state == states::retiring ? 1U : 0U;
+    if (pool_.holders(block) != holders[b]) { return name + ": holders differ from the tables that name it"; }
+    if ((state == states::published) != (in_index[b] != 0)) { return name + ": published and indexed disagree"; }
+    if ((state == states::writing || state == states::private_) && holders[b] == 0) { return name + ": in use without a holder"; }
+    if (state == states::condemned && open_ == nullptr) { return name + ": condemned without a plan"; }
+  }
+  if (free != pool_.free_blocks().value()) { return "free blocks are miscounted"; }
+  if (retiring != std::uint64_t{limbo_.size().value()} + lost_) { return "retiring blocks are neither waiting nor given up"; }
+  return index_.audit(pins);
+}
+/// \endcond
+
+} // namespace quire::detail

@@ -1,0 +1,669 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// The single-owner core of `kv_cache`: no lock, no handle types, records by pointer.
+///
+/// ```text
+///   admit ─▶ record ─▶ plan ──▶ launch ──▶ commit ─▶ … ─▶ end ─▶ (draining) ─▶ unused
+///                       │  victims claimed   │ final       publish, statistics
+///                       └─ drop: all restored└─ drop: blocks retire under a ticket issued then
+/// ```
+
+#include <quire/block/block_pool.hpp>
+#include <quire/block/immediate_fence.hpp>
+#include <quire/block/limbo.hpp>
+#include <quire/cache/admission.hpp>
+#include <quire/cache/cache_options.hpp>
+#include <quire/cache/detail/record.hpp>
+#include <quire/cache/detail/step_slot.hpp>
+#include <quire/cache/refusal.hpp>
+#include <quire/cache/requests.hpp>
+#include <quire/cache/scope_table.hpp>
+#include <quire/core/checked.hpp>
+#include <quire/core/config_error.hpp>
+#include <quire/core/contract.hpp>
+#include <quire/core/expected.hpp>
+#include <quire/identity/digest_scheme.hpp>
+#include <quire/observe/counting_observer.hpp>
+#include <quire/observe/null_observer.hpp>
+#include <quire/sequence/block_geometry.hpp>
+#include <quire/sequence/sequence_ops.hpp>
+
+#include <boost/intrusive/list.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace quire::detail {
+
+/// \cond INTERNAL
+template <class Policies>
+class cache_core {
+public:
+  using digest_type = typename Policies::digest;
+  using index_type = typename Policies::template index<typename Policies::eviction, digest_type>;
+  using pool_type = block_pool<typename Policies::allocation, typename Policies::block_states>;
+  using fence_type = typename Policies::fence;
+  using phase_type = typename Policies::request_states::state;
+  using request_event_type = typename Policies::request_states::event;
+  using block_event_type = typename pool_type::event_type;
+  using observer_type = typename Policies::observer;
+  static constexpr std::size_t timelines = fence_type::timelines;
+  using record_type = record<phase_type, timelines>;
+  using slot_type = step_slot<record_type>;
+  static constexpr bool immediate = std::is_same_v<fence_type, immediate_fence>;
+
+  cache_core(block_count blocks, cache_options const& options, digest_type digest, typename Policies::admission admission)
+      : options_{options}, geometry_{options.block_tokens}, pool_{blocks}, index_{blocks, options.block_tokens, digest},
+        ops_{pool_, index_, geometry_}, limbo_{immediate ? block_count{0} : blocks}, admission_{std::move(admission)},
+        records_(at_least_one(options.max_sequences.value(), "max_sequences")) {
+    at_least_one(options.max_rows.value(), "max_rows");
+    for (auto i = at_least_one(options.batch_buffers, "batch_buffers"); i > 0; --i) {
+      slots_.emplace_back(options.max_rows.value(), geometry_);
+      slots_.back().items.reserve(options.max_rows.value());
+    }
+    for (auto& record : records_) { unused_.push_back(record); }
+  }
+  cache_core(cache_core const&) = delete;
+  auto operator=(cache_core const&) -> cache_core& = delete;
+  ~cache_core() {
+    unused_.clear();
+    live_.clear();
+    for (auto& list : draining_) { list.clear(); }
+  }
+
+  // --- admission ----------------------------------------------------------------------------------------------------
+  [[nodiscard]] auto open_scope(compute_identity const& identity, sharing_domain const& domain) -> scope_number {
+    return scopes_.open(scope_key{digest_scheme::of<digest_type>(), options_.block_tokens, identity, domain});
+  }
+
+  auto admit(admit_request const& request) -> expected<record_type*, refusal> {
+    reclaim();
+    auto const prompt = request.prompt.size();
+    auto const refuse_with = [&](errc code, block_count needed = {}) {
+      observe([&](auto& o) { o.on_refuse({.scope = request.scope, .reason = code, .missing = needed}); });
+      return tl::unexpected<refusal>{refusal{code, needed, block_count{promised_}, available(), pool_.capacity()}};
+    };
+    if (prompt == 0) { return refuse_with(errc::empty_prompt); }
+    if (request.max_output.value() == 0) { return refuse_with(errc::zero_output); }
+    auto const limit = prompt + request.max_output.value() + std::uint64_t{request.draft.value()};
+    auto const most = std::uint64_t{pool_.capacity().value()} * geometry_.block_tokens();
+    if (limit > most || limit > max_positions) {
+      return refuse_with(errc::never_fits, block_count{static_cast<std::uint32_t>(std::min<std::uint64_t>(ceil_div<std::uint64_t>(limit, geometry_.block_tokens()), 0xffff'ffffU))});
+    }
+    auto const root = scopes_.root(request.scope, epoch_, index_);
+    if (unused_.empty()) { return refuse_with(errc::too_many_sequences); }
+
+    auto& record = unused_.front();
+    auto& s = record.state;
+    auto const p = static_cast<std::uint32_t>(prompt);
+    auto const budget = geometry_.blocks(static_cast<std::uint32_t>(limit));
+    s.table.reserve(budget + 1);
+    auto found = prefix_match{block_count{0}, root, 0};
+    if (request.reuse == reuse_rule::read_and_write) {
+      found = index_.match(root, request.prompt, s.table.open(geometry_.index(p)));
+    }
+    auto const hit = found.blocks.value();
+    auto const copies = !options_.skip_writes && hit * geometry_.block_tokens() == p ? 1U : 0U;
+    if (budget + copies > pool_.capacity().value()) {
+      s.table.shrink(0);
+      return refuse_with(errc::never_fits, block_count{budget + copies});
+    }
+    auto const pins = index_.would_pin(found);
+    auto const query = admission_query{block_count{geometry_.blocks(p) - hit + copies}, block_count{budget - hit + copies},
+                                       block_count{promised_}, available() - std::min(pins, available()), pool_.capacity()};
+    if (!admission_.admits(query)) {
+      s.table.shrink(0);
+      return refuse_with(errc::no_blocks, query.in_total);
+    }
+
+    ops_.attach(s, found, p, options_.skip_writes);
+    s.publishes = request.reuse != reuse_rule::none;
+    s.writer = false;
+    start(record, p, static_cast<std::uint32_t>(limit), request.scope);
+    record.resumed = request.resumed;
+    record.attached = s.committed;
+    record.ready = all_quiet() ? s.committed : 0;
+    stats_.on_admit(admitted(record));
+    observe([&](auto& o) { o.on_admit(admitted(record)); });
+    return &record;
+  }
+
+  /// A new sequence with the first \p length positions of \p parent.
+  auto fork(record_type& parent, std::uint32_t length) -> expected<record_type*> {
+    reclaim();
+    if (parent.plan_open) { return refuse(errc::plan_open); }
+    if (length > parent.state.committed) { return refuse(errc::out_of_range); }
+    if (unused_.empty()) { return refuse(errc::too_many_sequences); }
+    auto& child = unused_.front();
+    child.state.table.reserve(geometry_.blocks(parent.limit) + 1);
+    ops_.fork(parent.state, child.state, length);
+    child.limit = parent.limit;
+    auto const owed = owes(child);
+    if (!admission_.admits({block_count{ops_.must_copy(child.state) ? 1U : 0U}, block_count{owed}, block_count{promised_}, available(), pool_.capacity()})) {
+      ops_.drop(child.state, [](block_id) {}); // the parent holds every block: nothing retires
+      return refuse(errc::no_blocks);
+    }
+    start(child, parent.prompt, parent.limit, parent.scope);
+    child.epoch = parent.epoch;
+    child.phase = parent.phase;
+    child.last = parent.last;
+    child.ready = std::min(parent.ready, length);
+    child.counted = true;
+    child.covered = std::max(length, parent.prompt);
+    child.attached = length;
+    return &child;
+  }
+
+  // --- steps --------------------------------------------------------------------------------------------------------
+  /// \p item_of(i) gives {record or nullptr, tokens wanted, token ids or empty} of item i.
+  template <class ItemOf>
+  auto plan(std::size_t count, ItemOf item_of, timeline_id timeline) -> expected<slot_type*> {
+    QUIRE_EXPECTS(timeline.value() < timelines);
+    reclaim();
+    if (open_ != nullptr) { return refuse(errc::plan_open); }
+    if (count > options_.max_rows.value()) { return refuse(errc::too_many_rows); }
+    auto* const slot = idle_slot();
+    if (slot == nullptr) { return refuse(errc::views_in_flight); }
+    limbo_.reserve();
+    slot->results.assign(count, {});
+    slot->items.clear();
+    slot->actions.clear();
+    slot->claimed.clear();
+    slot->ids.clear();
+    slot->rows.begin(columns_);
+    slot->timeline = timeline;
+    slot->serial = ++serials_;
+    slot->phase = step_phase::planned;
+    open_ = slot;
+    auto guard = undo{this, slot};
+    for (std::size_t i = 0; i < count; ++i) {
+      auto const item = item_of(i);
+      auto const status = add_item(*slot, *item.record, item.tokens, item.ids);
+      slot->results[i].status = status;
+      if (status == errc::ok) {
+        slot->results[i].row = row_id{static_cast<std::uint32_t>(slot->items.size() - 1)};
+      } else {
+        stats_.on_refuse({.scope = item.record->scope, .sequence = item.record->number, .reason = status});
+        observe([&](auto& o) { o.on_refuse({.scope = item.record->scope, .sequence = item.record->number, .reason = status}); });
+      }
+    }
+    slot->rows.end();
+    slot->view = slot->rows.view(static_cast<std::int32_t>(slot_number(*slot)));
+    guard.disarm();
+    return slot;
+  }
+
+  auto launch(slot_type& slot) -> std::span<action const> {
+    QUIRE_EXPECTS(slot.phase == step_phase::planned);
+    index_.confirm();
+    for (auto const block : slot.claimed) { pool_.reuse(block); }
+    if (!slot.claimed.empty()) {
+      auto const event = evict_event{.group = group_id{0}, .blocks = block_count{static_cast<std::uint32_t>(slot.claimed.size())}};
+      stats_.on_evict(event);
+      observe([&](auto& o) { o.on_evict(event); });
+    }
+    slot.phase = step_phase::launched;
+    open_ = nullptr;
+    return slot.actions;
+  }
+
+  /// \returns false if a sequence of the step ended while it was open.
+  auto commit(slot_type& slot, ticket until) -> bool {
+    QUIRE_EXPECTS(slot.phase == step_phase::launched);
+    auto const timeline = slot.timeline;
+    slot.phase = step_phase::in_flight;
+    slot.until = until;
+    auto all = true;
+    std::uint32_t decoded = 0;
+    auto const retire = retire_under(timeline, until);
+    auto ids = std::span<token_id const>{slot.ids};
+    for (auto& item : slot.items) {
+      auto& record = *item.record;
+      auto const tokens = ids.first(item.known ? item.tokens : 0);
+      ids = ids.subspan(tokens.size());
+      record.plan_open = false;
+      note_ticket(record, timeline, until);
+      if (record.ending) {
+        all = false;
+        ops_.roll_back(record.state, [&](block_id block) { discard(block, retire); });
+        finish(record);
+        continue;
+      }
+      auto const copied = static_cast<bool>(record.state.copy_source);
+      auto const may_publish = record.epoch == epoch_;
+      if (!may_publish) { record.state.publishes = false; }
+      auto const settled = ops_.commit(record.state, tokens, retire);
+      if (record.state.publishes && settled.published + settled.duplicates > 0) { published(record, settled); }
+      if (std::is_same_v<observer_type, null_observer> && record.counted && record.covered >= record.prompt && !copied) {
+        decoded += grown(record);
+      } else {
+        committed(record, copied);
+      }
+    }
+    if (decoded > 0) { stats_.on_commit({.computed_output = token_count{decoded}}); }
+    return all;
+  }
+
+  /// Drops an open plan: before launch the state equals the state before `plan`; after it, blocks retire under a ticket.
+  auto drop(slot_type& slot) -> void {
+    auto const launched = slot.phase == step_phase::launched;
+    QUIRE_EXPECTS(launched || slot.phase == step_phase::planned);
+    auto const until = launched ? fence_.issue(slot.timeline) : ticket{};
+    auto const retire = retire_under(slot.timeline, until);
+    for (auto i = slot.items.size(); i-- > 0;) {
+      auto& item = slot.items[i];
+      auto& record = *item.record;
+      ops_.roll_back(record.state, [&](block_id block) {
+        if (pool_.state(block) != pool_type::state_type::condemned) { discard(block, retire); }
+      });
+      record.plan_open = false;
+      promise(record, record.ending ? 0 : item.owed);
+      if (launched) { note_ticket(record, slot.timeline, until); }
+    }
+    if (!launched) {
+      index_.restore([&](block_id block) {
+        pool_.apply(block, block_event_type::evict);
+        pool_.reclaim(block);
+      });
+      for (auto const block : slot.claimed) {
+        if (pool_.state(block) == pool_type::state_type::condemned) { pool_.apply(block, block_event_type::restore); }
+      }
+      open_ = nullptr;
+    }
+    for (auto& item : slot.items) {
+      if (item.record->ending) { finish(*item.record); }
+    }
+    slot.rows.distrust();
+    slot.items.clear();
+    slot.phase = launched ? step_phase::in_flight : step_phase::idle;
+    slot.until = until;
+  }
+
+  // --- sequences ----------------------------------------------------------------------------------------------------
+  auto truncate(record_type& record, std::uint32_t length) -> expected<void> {
+    if (record.plan_open) { return refuse(errc::plan_open); }
+    if (length > record.state.committed) { return refuse(errc::out_of_range); }
+    limbo_.reserve();
+    ops_.truncate(record.state, length, retire_after(record));
+    promise(record, owes(record));
+    ++record.version;
+    record.ready = std::min(record.ready, length);
+    return {};
+  }
+  auto resolve(record_type& record, std::span<token_id const> tokens) -> expected<void> {
+    if (record.plan_open) { return refuse(errc::plan_open); }
+    if (record.state.known + tokens.size() > record.state.committed) { return refuse(errc::out_of_range); }
+    if (record.epoch != epoch_) { record.state.publishes = false; }
+    auto const settled = ops_.resolve(record.state, tokens);
+    if (settled.published + settled.duplicates > 0) { published(record, settled); }
+    return {};
+  }
+  /// Ends a sequence for good; its handle is used up. \p why must be legal in the life cycle.
+  auto end(record_type& record, request_event_type why) -> expected<void> {
+    auto const to = Policies::request_states::table.next(record.phase, why);
+    if (!to) { return refuse(errc::illegal_transition); }
+    record.phase = *to;
+    ++record.generation;
+    promise(record, 0);
+    auto const event = release_event{.scope = record.scope, .sequence = record.number, .length = token_count{record.state.committed},
+                                     .returned = block_count{record.state.table.size() - record.state.pinned + record.state.twins},
+                                     .kept = block_count{record.state.pinned - record.state.twins},
+                                     .preempted = why == request_event_type::preempt};
+    stats_.on_release(event);
+    observe([&](auto& o) { o.on_release(event); });
+    if (record.plan_open) {
+      record.ending = true;
+    } else {
+      finish(record);
+    }
+    return {};
+  }
+
+  /// Frees what waited for tickets that are reached now.
+  auto reclaim() -> void {
+    if constexpr (!immediate) {
+      drain_limbo();
+      for (std::uint32_t t = 0; t < timelines; ++t) {
+        auto& list = draining_[t];
+        while (!list.empty() && reached(timeline_id{t}, list.front().last[t])) {
+          auto& record = list.front();
+          list.pop_front();
+          live_.push_back(record);
+          finish(record);
+        }
+      }
+    }
+  }
+  /// New weights: everything cached becomes unreachable at once. O(1), cannot fail.
+  auto advance_epoch(running_requests rule) noexcept -> void {
+    ++epoch_;
+    restart_below_ = rule == running_requests::must_restart ? epoch_ : restart_below_;
+  }
+
+  // --- figures ------------------------------------------------------------------------------------------------------
+  [[nodiscard]] auto evictable() const noexcept -> block_count {
+    return const_cast<index_type&>(index_).eviction().victim() ? index_.evictable() : block_count{0};
+  }
+  [[nodiscard]] auto available() const noexcept -> block_count { return pool_.free_blocks() + evictable(); }
+  [[nodiscard]] auto promised() const noexcept -> block_count { return block_count{promised_}; }
+  [[nodiscard]] auto waiting() const noexcept -> block_count { return limbo_.size(); }
+  [[nodiscard]] auto lost() const noexcept -> block_count { return block_count{lost_}; }
+  [[nodiscard]] auto statistics() const noexcept -> cache_statistics { return stats_.statistics(); }
+  [[nodiscard]] auto pool() const noexcept -> pool_type const& { return pool_; }
+  [[nodiscard]] auto index() noexcept -> index_type& { return index_; }
+  [[nodiscard]] auto index() const noexcept -> index_type const& { return index_; }
+  [[nodiscard]] auto fence() noexcept -> fence_type& { return fence_; }
+  [[nodiscard]] auto observer() noexcept -> observer_type& { return observer_; }
+  [[nodiscard]] auto geometry() const noexcept -> block_geometry const& { return geometry_; }
+  [[nodiscard]] auto options() const noexcept -> cache_options const& { return options_; }
+  [[nodiscard]] auto live() const noexcept -> std::size_t { return live_.size(); }
+  [[nodiscard]] auto draining() const noexcept -> std::size_t {
+    std::size_t n = 0;
+    for (auto const& list : draining_) { n += list.size(); }
+    return n;
+  }
+  [[nodiscard]] auto record_at(std::uint32_t i) noexcept -> record_type& { return records_[i]; }
+  [[nodiscard]] auto number_of(record_type const& record) const noexcept -> std::uint32_t {
+    return static_cast<std::uint32_t>(&record - records_.data());
+  }
+  [[nodiscard]] auto slot_at(std::size_t i) noexcept -> slot_type& { return slots_[i]; }
+  [[nodiscard]] auto slot_number(slot_type const& slot) const noexcept -> std::size_t {
+    std::size_t i = 0;
+    while (&slots_[i] != &slot) { ++i; }
+    return i;
+  }
+
+  // --- maintenance, in cache_maintenance.hpp and cache_audit.hpp ----------------------------------------------------
+  [[nodiscard]] auto audit() const -> std::string;
+  auto abandon(timeline_id timeline) -> expected<block_count>;
+  auto compact() -> expected<std::vector<action>>;
+
+private:
+  using list_type = boost::intrusive::list<record_type>;
+  static constexpr std::uint64_t max_positions = 0x7fff'ffffU; // the views carry positions as int32
+
+  static auto at_least_one(std::uint32_t n, char const* what) -> std::uint32_t {
+    if (n == 0) { throw config_error{std::string{"kv_cache: "} + what + " is 0, it must be at least 1"}; }
+    return n;
+  }
+
+  /// Drops the plan at hand if building it throws.
+  struct undo {
+    cache_core* core;
+    slot_type* slot;
+    auto disarm() noexcept -> void { slot = nullptr; }
+    ~undo() {
+      if (slot != nullptr) { core->drop(*slot); }
+    }
+  };
+
+  template <class F>
+  auto observe(F f) noexcept -> void {
+    if constexpr (!std::is_same_v<observer_type, null_observer>) { f(observer_); }
+  }
+
+  [[nodiscard]] auto movable(block_id block) const -> bool {
+    using states = typename pool_type::state_type;
+    auto const state = pool_.state(block);
+    return state == states::private_ || state == states::published;
+  }
+  auto start(record_type& record, std::uint32_t prompt, std::uint32_t limit, scope_number scope) -> void {
+    unused_.erase(unused_.iterator_to(record));
+    live_.push_back(record);
+    record.limit = limit;
+    record.outstanding = 0;
+    record.prompt = prompt;
+    record.attached = record.covered = record.ready = 0;
+    record.epoch = epoch_;
+    record.scope = scope;
+    record.number = sequence_number{++numbers_};
+    record.last = {};
+    record.plan_open = record.ending = record.counted = record.resumed = false;
+    record.phase = phase_type::waiting;
+    ++record.version;
+    promise(record, owes(record));
+    columns_ = std::max(columns_, geometry_.blocks(limit));
+  }
+  [[nodiscard]] auto owes(record_type const& record) const noexcept -> std::uint32_t {
+    auto const most = geometry_.blocks(record.limit);
+    auto const held = record.state.table.size();
+    return (most > held ? most - held : 0) + (ops_.must_copy(record.state) ? 1U : 0U);
+  }
+  auto promise(record_type& record, std::uint32_t blocks) noexcept -> void {
+    promised_ = promised_ - record.outstanding + blocks;
+    record.outstanding = blocks;
+  }
+
+  auto add_item(slot_type& slot, record_type& record, std::uint32_t q, std::span<token_id const> ids) -> errc {
+    auto& s = record.state;
+    if (q == 0) { return errc::zero_tokens; }
+    if (record.plan_open) {
+      auto const here = std::any_of(slot.items.begin(), slot.items.end(), [&](auto const& item) { return item.record == &record; });
+      return here ? errc::duplicate_item : errc::plan_open;
+    }
+    if (record.epoch < restart_below_) { return errc::stale_epoch; }
+    if (std::uint64_t{s.committed} + q > record.limit) { return errc::over_budget; }
+    if (!ids.empty() && s.known != s.committed) { return errc::unresolved; }
+    auto const need = ops_.blocks_for(s, q);
+    if (need > 0) {
+      if (!Policies::copy::allowed && ops_.must_copy(s)) { return errc::not_supported; }
+      if (need > available().value()) { return errc::no_blocks; }
+    }
+    slot.items.push_back({&record, q, record.outstanding, !ids.empty()});
+    slot.ids.insert(slot.ids.end(), ids.begin(), ids.end());
+    if (need > 0) {
+      slot.fresh.resize(need);
+      s.table.reserve(s.table.size() + need);
+      take(slot, need);
+    }
+    auto const copy_from = s.committed;
+    ops_.reserve(s, q, {slot.fresh.data(), need});
+    record.plan_open = true;
+    if (need > 0) {
+      promise(record, record.outstanding - std::min(record.outstanding, need));
+      add_actions(slot, record, need, copy_from);
+    }
+    if constexpr (timelines > 1) { wait_for_others(slot, record); }
+    if (s.copy_source) { ++record.version; }
+    slot.rows.add({number_of(record), record.generation, record.version}, s.table, s.committed, q, s.skip_write);
+    return errc::ok;
+  }
+
+  /// Fills `slot.fresh` with \p need blocks: free ones first, then victims. \pre that many are available
+  auto take(slot_type& slot, std::uint32_t need) -> void {
+    auto const fresh = std::span{slot.fresh};
+    auto const free = std::min(need, pool_.free_blocks().value());
+    auto const victims = need - free;
+    if (victims > 0) {
+      index_.reserve_claims(block_count{victims});
+      slot.claimed.reserve(slot.claimed.size() + victims);
+    }
+    static_cast<void>(pool_.try_allocate(fresh.first(free)));
+    if (victims == 0) { return; }
+    static_cast<void>(index_.claim(fresh.subspan(free)));
+    for (auto const block : fresh.subspan(free)) {
+      pool_.apply(block, block_event_type::claim);
+      slot.claimed.push_back(block);
+    }
+  }
+  auto add_actions(slot_type& slot, record_type const& record, std::uint32_t need, std::uint32_t from) -> void {
+    auto const& s = record.state;
+    if (options_.scrub == scrub_rule::on_reuse) {
+      for (std::uint32_t i = 0; i < need; ++i) { slot.actions.push_back(action::scrub_block(group_id{0}, slot.fresh[i])); }
+    }
+    if (s.copy_source && geometry_.offset(from) > 0) {
+      slot.actions.push_back(Policies::copy::copy(group_id{0}, s.copy_source, s.table[geometry_.index(from)],
+                                                  token_count{geometry_.offset(from)}, options_.block_tokens));
+    }
+  }
+  /// Content that another timeline may still be writing is waited for before this step reads it.
+  auto wait_for_others(slot_type& slot, record_type const& record) -> void {
+    auto const first_here = record.last[slot.timeline.value()] == ticket{}; // attached content may be anybody's
+    for (std::uint32_t t = 0; t < timelines; ++t) {
+      auto const until = first_here ? latest_[t] : record.last[t];
+      if (t == slot.timeline.value() || reached(timeline_id{t}, until)) { continue; }
+      auto const wait = action::wait_for(timeline_id{t}, until);
+      if (std::find(slot.actions.begin(), slot.actions.end(), wait) == slot.actions.end()) {
+        slot.actions.insert(slot.actions.begin(), wait);
+      }
+    }
+  }
+
+  // --- tickets ------------------------------------------------------------------------------------------------------
+  [[nodiscard]] auto reached(timeline_id t, ticket k) const noexcept -> bool {
+    return k <= abandoned_[t.value()] || fence_.reached(t, k);
+  }
+  [[nodiscard]] auto all_quiet() const noexcept -> bool {
+    for (std::uint32_t t = 0; t < timelines; ++t) {
+      if (!reached(timeline_id{t}, latest_[t])) { return false; }
+    }
+    return true;
+  }
+  auto note_ticket(record_type& record, timeline_id t, ticket until) noexcept -> void {
+    if constexpr (!immediate) {
+      if (reached_everywhere(record)) { record.ready = record.state.committed; }
+      record.last[t.value()] = std::max(record.last[t.value()], until);
+      latest_[t.value()] = std::max(latest_[t.value()], until);
+    }
+  }
+  [[nodiscard]] auto reached_everywhere(record_type const& record) const noexcept -> bool {
+    for (std::uint32_t t = 0; t < timelines; ++t) {
+      if (!reached(timeline_id{t}, record.last[t])) { return false; }
+    }
+    return true;
+  }
+  /// Frees a block that is in state `retiring` as soon as \p until is reached.
+  auto retire_under(timeline_id t, ticket until) noexcept {
+    return [this, t, until](block_id block) {
+      if (immediate || reached(t, until)) {
+        pool_.reclaim(block);
+      } else {
+        limbo_.retire(block, t, until);
+      }
+    };
+  }
+  /// The same for a block whose last use was the last step of \p record. It waits for the timelines in their order,
+  /// each time for the latest ticket, because tickets of a limbo do not decrease.
+  auto retire_after(record_type const& record) noexcept {
+    for (std::uint32_t t = 0; t < timelines; ++t) {
+      if (!reached(timeline_id{t}, record.last[t])) { return retire_under(timeline_id{t}, latest_[t]); }
+    }
+    return retire_under(timeline_id{0}, ticket{});
+  }
+  auto drain_limbo() -> void {
+    if (limbo_.size() == block_count{}) { return; }
+    limbo_.reserve();
+    for (std::uint32_t t = 0; t < timelines; ++t) {
+      limbo_.drain(timeline_id{t}, [&](ticket k) { return reached(timeline_id{t}, k); }, [&](block_id block) {
+        for (auto later = t + 1; later < timelines; ++later) {
+          if (!reached(timeline_id{later}, latest_[later])) { return limbo_.retire(block, timeline_id{later}, latest_[later]); }
+        }
+        pool_.reclaim(block);
+      });
+    }
+  }
+  template <class Retire>
+  auto discard(block_id block, Retire const& retire) -> void {
+    if (pool_.release(block)) {
+      pool_.apply(block, block_event_type::retire);
+      retire(block);
+    }
+  }
+  /// Gives back what an ended record holds, now or when in-flight work is done with it.
+  auto finish(record_type& record) -> void {
+    record.ending = false;
+    live_.erase(live_.iterator_to(record));
+    for (std::uint32_t t = 0; t < timelines; ++t) {
+      if (!immediate && !reached(timeline_id{t}, record.last[t])) {
+        draining_[t].push_back(record);
+        return;
+      }
+    }
+    ops_.drop(record.state, [this](block_id block) { pool_.reclaim(block); });
+    if (auto const to = Policies::request_states::table.next(record.phase, request_event_type::release)) { record.phase = *to; }
+    unused_.push_front(record);
+  }
+  [[nodiscard]] auto idle_slot() noexcept -> slot_type* {
+    for (auto& slot : slots_) {
+      if (slot.phase == step_phase::in_flight && reached(slot.timeline, slot.until)) { slot.phase = step_phase::idle; }
+      if (slot.phase == step_phase::idle) { return &slot; }
+    }
+    return nullptr;
+  }
+
+  // --- accounts -----------------------------------------------------------------------------------------------------
+  [[nodiscard]] auto admitted(record_type const& record) const noexcept -> admit_event {
+    return {.scope = record.scope, .sequence = record.number, .prompt = token_count{record.prompt},
+            .attached = token_count{record.attached}, .promised = block_count{record.outstanding}, .resumed = record.resumed};
+  }
+  auto published(record_type const& record, settle_result const& settled) noexcept -> void {
+    auto const event = publish_event{.scope = record.scope, .sequence = record.number, .blocks = block_count{settled.published},
+                                     .duplicates = block_count{settled.duplicates}};
+    stats_.on_publish(event);
+    observe([&](auto& o) { o.on_publish(event); });
+  }
+  /// Positions that no earlier commit counted: what is computed again after a truncation counts once.
+  auto grown(record_type& record) noexcept -> std::uint32_t {
+    auto const before = record.covered;
+    record.covered = std::max(record.covered, record.state.committed);
+    return record.covered - before;
+  }
+  auto committed(record_type& record, bool copied) -> void {
+    commit_event event{.scope = record.scope, .sequence = record.number, .first = !record.counted, .resumed = record.resumed,
+                       .length = token_count{record.state.committed}, .copied = block_count{copied ? 1U : 0U}};
+    if (!record.counted) {
+      event.hit = token_count{record.attached};
+      record.covered = record.attached;
+      record.counted = true;
+    }
+    auto const from = record.covered;
+    auto const n = grown(record);
+    auto const of_prompt = from < record.prompt ? std::min(n, record.prompt - from) : 0U;
+    event.computed_prompt = token_count{of_prompt};
+    event.computed_output = token_count{n - of_prompt};
+    auto const why = record.state.committed < record.prompt ? request_event_type::start : request_event_type::decode;
+    if (auto const to = Policies::request_states::table.next(record.phase, why)) { record.phase = *to; }
+    stats_.on_commit(event);
+    observe([&](auto& o) { o.on_commit(event); });
+  }
+
+  cache_options options_;
+  block_geometry geometry_;
+  pool_type pool_;
+  index_type index_;
+  sequence_ops<pool_type, index_type> ops_;
+  limbo<timelines> limbo_;
+  fence_type fence_{};
+  [[no_unique_address]] typename Policies::admission admission_;
+  [[no_unique_address]] observer_type observer_{};
+  counting_observer stats_;
+  scope_table scopes_;
+  std::vector<record_type> records_;
+  list_type unused_;
+  list_type live_; // oldest first
+  std::array<list_type, timelines> draining_;
+  std::deque<slot_type> slots_;
+  slot_type* open_ = nullptr; // planned, not launched
+  std::array<ticket, timelines> latest_{};
+  std::array<ticket, timelines> abandoned_{};
+  std::uint64_t serials_ = 0;
+  std::uint64_t numbers_ = 0;
+  std::uint32_t promised_ = 0;
+  std::uint32_t columns_ = 1;
+  std::uint32_t epoch_ = 0;
+  std::uint32_t restart_below_ = 0;
+  std::uint32_t lost_ = 0;
+};
+/// \endcond
+
+} // namespace quire::detail

@@ -1,0 +1,429 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// The whole, kept consistent: the KV cache of one model on one device, without an engine around it.
+///
+/// ```text
+///   admit ──▶ sequence ──▶ plan_step ──▶ launch ──▶ (executor, backend) ──▶ commit ──▶ … ──▶ release
+///               cached()      view()       actions        forward             publishes
+/// ```
+///
+/// Handles (`sequence`, `step_plan`) are move-only; dropping one undoes or releases what it stands for. They refer to the
+/// cache, which outlives them. One thread owns a cache, unless its lock policy says otherwise.
+
+#include <quire/cache/cache_options.hpp>
+#include <quire/cache/detail/cache_audit.hpp>
+#include <quire/cache/detail/cache_core.hpp>
+#include <quire/cache/detail/cache_maintenance.hpp>
+#include <quire/cache/policies.hpp>
+#include <quire/cache/refusal.hpp>
+#include <quire/cache/requests.hpp>
+#include <quire/cache/step.hpp>
+#include <quire/core/config_error.hpp>
+#include <quire/core/contract.hpp>
+#include <quire/core/expected.hpp>
+#include <quire/model/cache_layout.hpp>
+#include <quire/model/model_spec.hpp>
+#include <quire/observe/concepts.hpp>
+#include <quire/view/action.hpp>
+#include <quire/view/batch_view.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex> // std::scoped_lock
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace quire {
+
+/// The cache. \tparam Policies one struct with a policy per role; see `default_policies`.
+template <class Policies = default_policies>
+class kv_cache {
+  static_assert(allocation_policy<typename Policies::allocation>, "kv_cache: allocation must model quire::allocation_policy (docs/concepts/allocation_policy.md)");
+  static_assert(block_lifecycle<typename Policies::block_states>, "kv_cache: block_states must model quire::block_lifecycle (docs/concepts/lifecycle_policy.md)");
+  static_assert(fence_policy<typename Policies::fence>, "kv_cache: fence must model quire::fence_policy (docs/concepts/fence_policy.md)");
+  static_assert(admission_policy<typename Policies::admission>, "kv_cache: admission must model quire::admission_policy (docs/concepts/admission_policy.md)");
+  static_assert(copy_policy<typename Policies::copy>, "kv_cache: copy must model quire::copy_policy (docs/concepts/copy_policy.md)");
+  static_assert(residency_policy<typename Policies::residency>, "kv_cache: residency must model quire::residency_policy (docs/concepts/residency_policy.md)");
+  static_assert(lock_policy<typename Policies::lock>, "kv_cache: lock must model quire::lock_policy (docs/concepts/lock_policy.md)");
+  static_assert(observer<typename Policies::observer>, "kv_cache: observer must model quire::observer (docs/concepts/observer.md)");
+
+  using core_type = detail::cache_core<Policies>;
+  using record_type = typename core_type::record_type;
+  using slot_type = typename core_type::slot_type;
+  struct state {
+    core_type core;
+    typename Policies::lock lock{};
+    template <class... Args>
+    explicit state(Args&&... args) : core(std::forward<Args>(args)...) {}
+  };
+  using guard = std::scoped_lock<typename Policies::lock>;
+
+public:
+  /// The digest policy.
+  using digest_type = typename Policies::digest;
+  /// The admission policy.
+  using admission_type = typename Policies::admission;
+  /// The prefix index.
+  using index_type = typename core_type::index_type;
+  /// Events that can end a sequence.
+  using end_event = typename core_type::request_event_type;
+
+  /// One request's hold on the cache. Move-only; the destructor releases it.
+  class sequence {
+  public:
+    /// Refers to nothing.
+    sequence() noexcept = default;
+    /// Leaves \p other empty.
+    sequence(sequence&& other) noexcept
+        : state_{std::exchange(other.state_, nullptr)}, record_{other.record_}, generation_{other.generation_} {}
+    /// Releases what it held and leaves \p other empty.
+    auto operator=(sequence&& other) noexcept -> sequence& {
+      if (this != &other) {
+        reset();
+        state_ = std::exchange(other.state_, nullptr);
+        record_ = other.record_;
+        generation_ = other.generation_;
+      }
+      return *this;
+    }
+    ~sequence() { reset(); }
+    /// True while it refers to a live sequence.
+    [[nodiscard]] explicit operator bool() const noexcept { return state_ != nullptr; }
+    /// [tokens] of the prompt that were found in the cache and need no compute; at most P − 1 (S22).
+    [[nodiscard]] auto cached() const -> token_count { return token_count{record().attached}; }
+    /// [tokens] committed: readable by the next step, L.
+    [[nodiscard]] auto length() const -> token_count { return token_count{record().state.committed}; }
+    /// [tokens] committed whose ids are known.
+    [[nodiscard]] auto resolved() const -> token_count { return token_count{record().state.known}; }
+    /// [blocks] in its table, an open plan's included.
+    [[nodiscard]] auto blocks() const -> std::span<block_id const> { return record().state.table.blocks(); }
+    /// [blocks] of them that other sequences can match.
+    [[nodiscard]] auto shared_blocks() const -> block_count {
+      return block_count{record().state.pinned - record().state.twins};
+    }
+    /// Where the request stands in its life cycle.
+    [[nodiscard]] auto phase() const { return record().phase; }
+    /// Its number in events.
+    [[nodiscard]] auto number() const -> sequence_number { return record().number; }
+
+  private:
+    friend class kv_cache;
+    sequence(state* s, record_type const& record) noexcept
+        : state_{s}, record_{s->core.number_of(record)}, generation_{record.generation} {}
+    /// \pre the handle is not empty and not used up.
+    [[nodiscard]] auto record() const -> record_type& {
+      QUIRE_EXPECTS(state_ != nullptr);
+      auto& record = state_->core.record_at(record_);
+      QUIRE_EXPECTS(record.generation == generation_);
+      return record;
+    }
+    auto reset() noexcept -> void {
+      if (auto* const s = std::exchange(state_, nullptr); s != nullptr) {
+        guard hold{s->lock};
+        static_cast<void>(s->core.end(s->core.record_at(record_), end_event::finish));
+      }
+    }
+    state* state_ = nullptr;
+    std::uint32_t record_ = 0;
+    std::uint32_t generation_ = 0;
+  };
+
+  /// What one step does with one sequence.
+  struct step_item {
+    sequence const* target = nullptr;             ///< The sequence.
+    token_count tokens{};                         ///< q, positions to add.
+    std::span<token_id const> ids{};              ///< Their ids, or empty: then `resolve` tells them later (B17).
+    step_source source = step_source::compute;    ///< Who brings the bytes; the plan is the same.
+
+    step_item() = default;
+    /// Adds the positions of \p token_ids.
+    step_item(sequence const& s, std::span<token_id const> token_ids) noexcept
+        : target{&s}, tokens{static_cast<std::uint32_t>(token_ids.size())}, ids{token_ids} {}
+    /// Adds \p n positions whose ids are not known yet.
+    step_item(sequence const& s, token_count n) noexcept : target{&s}, tokens{n} {}
+  };
+
+  /// A step that is planned or launched. Move-only; the destructor drops it: before launch everything is as before the
+  /// plan, after it the step's blocks retire under a ticket issued then.
+  class step_plan {
+  public:
+    /// Refers to nothing.
+    step_plan() noexcept = default;
+    /// Leaves \p other empty.
+    step_plan(step_plan&& other) noexcept : state_{std::exchange(other.state_, nullptr)}, slot_{other.slot_}, serial_{other.serial_} {}
+    /// Drops what it held and leaves \p other empty.
+    auto operator=(step_plan&& other) noexcept -> step_plan& {
+      if (this != &other) {
+        reset();
+        state_ = std::exchange(other.state_, nullptr);
+        slot_ = other.slot_;
+        serial_ = other.serial_;
+      }
+      return *this;
+    }
+    ~step_plan() { reset(); }
+    /// True while it refers to an open plan.
+    [[nodiscard]] explicit operator bool() const noexcept { return state_ != nullptr; }
+    /// One answer per item, in the order of the items.
+    [[nodiscard]] auto results() const -> std::span<step_result const> { return slot().results; }
+    /// True if every item is part of the step.
+    [[nodiscard]] auto complete() const -> bool { return slot().items.size() == slot().results.size(); }
+    /// Makes evictions final and returns what an executor has to do before the forward pass, in order.
+    /// \pre not launched yet. The span is valid until the plan is committed or dropped.
+    auto launch() -> std::span<action const> {
+      auto& s = slot();
+      guard hold{state_->lock};
+      return state_->core.launch(s);
+    }
+    /// What the backend reads and writes; immutable until the ticket given at commit is reached.
+    [[nodiscard]] auto view() const -> batch_view const& { return slot().view; }
+
+  private:
+    friend class kv_cache;
+    step_plan(state* s, slot_type const& slot) noexcept : state_{s}, slot_{&const_cast<slot_type&>(slot)}, serial_{slot.serial} {}
+    [[nodiscard]] auto slot() const -> slot_type& {
+      QUIRE_EXPECTS(state_ != nullptr && slot_->serial == serial_);
+      return *slot_;
+    }
+    auto reset() noexcept -> void {
+      if (auto* const s = std::exchange(state_, nullptr); s != nullptr) {
+        guard hold{s->lock};
+        s->core.drop(*slot_);
+      }
+    }
+    state* state_ = nullptr;
+    slot_type* slot_ = nullptr;
+    std::uint64_t serial_ = 0;
+  };
+
+  /// A cache of a fixed number of blocks, for those who size it themselves.
+  /// \throws config_error if an option is impossible.
+  explicit kv_cache(cache_options const& options, digest_type digest = {}, admission_type admission = {})
+      : state_{std::make_unique<state>(sized(options.blocks), options, digest, std::move(admission))} {}
+
+  /// A cache for \p model: as many blocks as `options.bytes` hold, if `options.blocks` does not say how many. Until other
+  /// residencies exist every layer keeps every position, which is exact for windows too.
+  /// \throws config_error if an option is impossible or not one block fits.
+  explicit kv_cache(model_spec const& model, cache_options options, digest_type digest = {}, admission_type admission = {})
+      : kv_cache{fitted(model, options), digest, std::move(admission)} {}
+
+  /// The same as the constructors, with the error returned. \errors the `config_error` that was thrown
+  [[nodiscard]] static auto create(model_spec const& model, cache_options const& options) -> expected<kv_cache, config_error> {
+    try {
+      return kv_cache{model, options};
+    } catch (config_error const& error) {
+      return tl::unexpected<config_error>{error};
+    }
+  }
+
+  /// Bytes of one block of \p model over all its layers. \throws config_error on overflow. \source S10
+  [[nodiscard]] static auto block_bytes_of(model_spec const& model, token_count block_tokens) -> byte_count {
+    std::uint64_t bytes = 0;
+    for (auto const& group : model.groups()) {
+      bytes = checked_add(bytes, cache_layout{group, block_tokens}.block_bytes().value(), "bytes of a block");
+    }
+    return byte_count{bytes};
+  }
+
+  /// Opens the scope of everything computed under \p identity and shared within \p domain; equal arguments give the same
+  /// scope. \complexity O(scopes), cold path. \source S33, S36
+  [[nodiscard]] auto open_scope(compute_identity const& identity, sharing_domain const& domain) -> scope_number {
+    guard hold{state_->lock};
+    return state_->core.open_scope(identity, domain);
+  }
+
+  /// Lets a request in: finds and pins its longest resident prefix and promises it its budget.
+  /// \errors a `refusal` with the figures; nothing has changed then
+  /// \throws std::bad_alloc with nothing changed. \complexity one comparison of the prompt + O(nodes)
+  /// \source S17, S21, S22, S26 (1)
+  [[nodiscard]] auto admit(admit_request const& request) -> expected<sequence, refusal> {
+    guard hold{state_->lock};
+    return state_->core.admit(request).map([this](record_type* r) { return sequence{state_.get(), *r}; });
+  }
+
+  /// Plans one step over many sequences, with an answer per item: an item that cannot be served is left out and changes
+  /// nothing. \errors errc::plan_open if another plan is not launched; errc::views_in_flight; errc::too_many_rows
+  /// \throws std::bad_alloc with nothing changed. Allocates nothing in a steady decode.
+  /// \complexity O(items + new blocks). \source S18, S19, S26 (2, 3)
+  [[nodiscard]] auto plan_step(std::span<step_item const> items, timeline_id timeline = timeline_id{0}) -> expected<step_plan> {
+    guard hold{state_->lock};
+    struct wanted {
+      record_type* record;
+      std::uint32_t tokens;
+      std::span<token_id const> ids;
+    };
+    auto const item_of = [&](std::size_t i) {
+      auto const& item = items[i];
+      QUIRE_EXPECTS(item.target != nullptr && item.target->state_ == state_.get());
+      return wanted{&item.target->record(), item.tokens.value(), item.ids};
+    };
+    return state_->core.plan(items.size(), item_of, timeline).map([this](slot_type* s) { return step_plan{state_.get(), *s}; });
+  }
+
+  /// Makes a launched step count: lengths advance, full blocks publish, statistics are born.
+  /// \param until ticket of the step's work on its timeline; without one the work is over or ordered before every reader.
+  /// \pre \p plan is launched and belongs to this cache. \errors errc::stale if a sequence of the step ended meanwhile:
+  /// the others are committed, nothing of the ended one is published. \source S26 (4), B17
+  auto commit(step_plan&& plan, ticket until = {}) -> expected<void> {
+    QUIRE_EXPECTS(plan.state_ == state_.get());
+    auto& slot = plan.slot();
+    QUIRE_EXPECTS(slot.phase == detail::step_phase::launched);
+    guard hold{state_->lock};
+    plan.state_ = nullptr;
+    if (!state_->core.commit(slot, until)) { return refuse(errc::stale); }
+    return {};
+  }
+
+  /// Tells ids of positions that were committed without. \errors errc::out_of_range, errc::plan_open. \source B17
+  auto resolve(sequence const& s, std::span<token_id const> ids) -> expected<void> {
+    auto& record = checked(s);
+    guard hold{state_->lock};
+    return state_->core.resolve(record, ids);
+  }
+
+  /// A new sequence that shares everything \p parent has committed. \errors errc::plan_open, errc::no_blocks,
+  /// errc::too_many_sequences. \complexity O(blocks). \source S23, B7
+  [[nodiscard]] auto fork(sequence const& parent) -> expected<sequence> { return fork(parent, parent.length()); }
+  /// A new sequence that shares the first \p length positions of \p parent. \errors as above; errc::out_of_range
+  [[nodiscard]] auto fork(sequence const& parent, token_count length) -> expected<sequence> {
+    auto& record = checked(parent);
+    guard hold{state_->lock};
+    return state_->core.fork(record, length.value()).map([this](record_type* r) { return sequence{state_.get(), *r}; });
+  }
+
+  /// Cuts a sequence back to its first \p length positions; what is shared stays shared. Length 0 empties it.
+  /// \errors errc::out_of_range beyond the length, errc::plan_open; nothing has changed then. \source B6; case 117
+  auto truncate(sequence const& s, token_count length) -> expected<void> {
+    auto& record = checked(s);
+    guard hold{state_->lock};
+    return state_->core.truncate(record, length.value());
+  }
+  /// Cuts off the last \p count positions. \errors as `truncate`
+  auto drop_last(sequence const& s, token_count count) -> expected<void> {
+    if (count > s.length()) { return refuse(errc::out_of_range); }
+    return truncate(s, s.length() - count);
+  }
+
+  /// Ends a request that is done. Legal in every state of a live request (case 42). \complexity O(nodes + private blocks)
+  auto release(sequence&& s) -> void { end(std::move(s), end_event::finish); }
+  /// Ends a request whose client gave up.
+  auto cancel(sequence&& s) -> void { end(std::move(s), end_event::cancel); }
+  /// Ends a request that took too long.
+  auto time_out(sequence&& s) -> void { end(std::move(s), end_event::time_out); }
+  /// Takes a request's blocks away for others. It resumes by `admit` with all its tokens and `resumed` set, so that what
+  /// it finds of its own work is not counted as a hit. \errors errc::illegal_transition if nothing is computed yet;
+  /// the handle stays usable then. \source S24; case 131
+  auto preempt(sequence& s) -> expected<void> {
+    auto& record = checked(s);
+    guard hold{state_->lock};
+    auto done = state_->core.end(record, end_event::preempt);
+    if (done) { s.state_ = nullptr; }
+    return done;
+  }
+
+  /// Frees what waited for tickets that are reached by now; admissions and plans do it too.
+  auto reclaim() -> void {
+    guard hold{state_->lock};
+    state_->core.reclaim();
+  }
+  /// Makes everything cached unreachable at once, because the weights changed: O(1), cannot fail. Work of the old epoch
+  /// never publishes. \source S35; cases 17, 18
+  auto advance_epoch(running_requests rule) -> void {
+    guard hold{state_->lock};
+    state_->core.advance_epoch(rule);
+  }
+  /// Gives up on a timeline whose tickets will never be reached: unpublishes what was never ready, cuts sequences back to
+  /// their last ready length, never reuses the blocks it may still write. \returns blocks given up.
+  /// \errors errc::plan_open if a plan is open. \complexity O(pool)
+  auto abandon(timeline_id timeline) -> expected<block_count> {
+    guard hold{state_->lock};
+    return state_->core.abandon(timeline);
+  }
+  /// Moves blocks so that those in use have the lowest numbers. The moves must run, in order, before the next step.
+  /// \errors errc::plan_open, errc::views_in_flight while a step or its ticket is pending. \complexity O(pool). \source S15
+  auto compact() -> expected<std::vector<action>> {
+    guard hold{state_->lock};
+    return state_->core.compact();
+  }
+
+  /// Proves every invariant of the cache, or names the first one that is broken. \complexity O(pool · depth). \source B12
+  [[nodiscard]] auto audit() const -> expected<void, std::string> {
+    guard hold{state_->lock};
+    auto broken = state_->core.audit();
+    if (!broken.empty()) { return tl::unexpected<std::string>{std::move(broken)}; }
+    return {};
+  }
+
+  /// Counters, as a value.
+  [[nodiscard]] auto statistics() const -> cache_statistics {
+    guard hold{state_->lock};
+    return state_->core.statistics();
+  }
+  /// [blocks] in the pool.
+  [[nodiscard]] auto capacity() const -> block_count { return state_->core.pool().capacity(); }
+  /// [blocks] that hold nothing.
+  [[nodiscard]] auto free_blocks() const -> block_count { return state_->core.pool().free_blocks(); }
+  /// [blocks] that hold matchable content which nobody uses.
+  [[nodiscard]] auto evictable_blocks() const -> block_count { return state_->core.evictable(); }
+  /// [blocks] that can be matched.
+  [[nodiscard]] auto cached_blocks() const -> block_count { return state_->core.index().cached(); }
+  /// [blocks] that a plan could have now: free + evictable.
+  [[nodiscard]] auto available_blocks() const -> block_count { return state_->core.available(); }
+  /// [blocks] owed to admitted sequences.
+  [[nodiscard]] auto promised_blocks() const -> block_count { return state_->core.promised(); }
+  /// [blocks] retired that wait for a ticket; draining sequences hold further ones.
+  [[nodiscard]] auto waiting_blocks() const -> block_count { return state_->core.waiting(); }
+  /// [blocks] given up with a lost timeline.
+  [[nodiscard]] auto lost_blocks() const -> block_count { return state_->core.lost(); }
+  /// Sequences alive.
+  [[nodiscard]] auto live_sequences() const -> sequence_count { return sequence_count{static_cast<std::uint32_t>(state_->core.live())}; }
+  /// [tokens] per block.
+  [[nodiscard]] auto block_tokens() const -> token_count { return token_count{state_->core.geometry().block_tokens()}; }
+  /// State of \p block in its life cycle. \pre it belongs to the pool.
+  [[nodiscard]] auto block_state_of(block_id block) const { return state_->core.pool().state(block); }
+  /// The prefix index, to look up keys and digests; do not change it.
+  [[nodiscard]] auto index() const -> index_type const& { return state_->core.index(); }
+  /// The eviction policy, for those that must be told something (`optimal_eviction`).
+  [[nodiscard]] auto eviction() -> typename Policies::eviction& { return state_->core.index().eviction(); }
+  /// The fence, for issuing and completing tickets.
+  [[nodiscard]] auto fence() -> typename Policies::fence& { return state_->core.fence(); }
+  /// The observer.
+  [[nodiscard]] auto observing() -> typename Policies::observer& { return state_->core.observer(); }
+
+private:
+  static auto sized(block_count blocks) -> block_count {
+    if (blocks.value() == 0) { throw config_error{"kv_cache: 0 blocks: set cache_options::blocks, or give a model and cache_options::bytes"}; }
+    return blocks;
+  }
+  static auto fitted(model_spec const& model, cache_options options) -> cache_options {
+    if (options.blocks.value() != 0) { return options; }
+    auto const each = block_bytes_of(model, options.block_tokens).value();
+    auto const fit = options.bytes.value() / each;
+    if (fit == 0) {
+      throw config_error{"kv_cache: " + std::to_string(options.bytes.value()) + " bytes hold no block of " + std::to_string(each) +
+                         " bytes: give it at least that many"};
+    }
+    options.blocks = block_count{static_cast<std::uint32_t>(std::min<std::uint64_t>(fit, 0x7fff'fffdU))};
+    return options;
+  }
+  /// \pre \p s is a live handle of this cache.
+  auto checked(sequence const& s) const -> record_type& {
+    QUIRE_EXPECTS(s.state_ == state_.get());
+    return s.record();
+  }
+  auto end(sequence&& s, end_event why) -> void {
+    auto& record = checked(s);
+    guard hold{state_->lock};
+    s.state_ = nullptr;
+    static_cast<void>(state_->core.end(record, why));
+  }
+
+  std::unique_ptr<state> state_;
+};
+
+} // namespace quire

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// What a caller asks for at admission.
+
+#include <quire/core/types.hpp>
+#include <quire/observe/event_ids.hpp>
+
+#include <cstdint>
+#include <span>
+
+namespace quire {
+
+/// What a request may take from and give to the prefix index.
+enum class reuse_rule : std::uint8_t {
+  read_and_write, ///< Attach what is there, publish what is new.
+  write_only,     ///< Compute every position (the caller needs all outputs, case 129), publish what is new.
+  none,           ///< Neither.
+};
+
+/// A request for admission. Scope and prompt have no default.
+struct admit_request {
+  scope_number scope;                            ///< For whom and under which conditions; from `open_scope`.
+  std::span<token_id const> prompt;              ///< P tokens, at least 1; read during the call only.
+  token_count max_output{};                      ///< G, at least 1. P + G + draft positions are the budget.
+  token_count draft{};                           ///< Speculative positions beyond that (B6).
+  reuse_rule reuse = reuse_rule::read_and_write; ///< What it shares.
+  bool resumed = false;                          ///< It was preempted before: what it finds is its own work (case 131).
+};
+
+} // namespace quire

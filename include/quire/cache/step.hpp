@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// What a step is asked to do with one sequence, and the answer.
+
+#include <quire/core/errc.hpp>
+#include <quire/core/types.hpp>
+
+#include <cstdint>
+#include <span>
+
+namespace quire {
+
+/// Where the bytes of new positions come from. The rest of a plan's path is the same (B17).
+enum class step_source : std::uint8_t {
+  compute, ///< The backend computes them in this step.
+  load,    ///< Somebody else computed them; a transfer brings them (disaggregated prefill).
+};
+
+/// The answer to one item of a step.
+struct step_result {
+  errc status = errc::ok; ///< `ok`, or why this item is not part of the step.
+  row_id row{};           ///< Row of the batch view; `none()` unless `ok`.
+};
+
+} // namespace quire

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// The only place that includes xxHash: inlined, so that no library has to be linked and a program that links
+/// another version of it keeps its own.
+
+#include <quire/core/types.hpp>
+#include <quire/identity/digest_128.hpp>
+
+// The macro renames xxHash's functions, which keeps them apart from those of a linked libxxhash. The header
+// may be included before or after this one, with the macro or without.
+#ifndef XXH_INLINE_ALL
+#define XXH_INLINE_ALL
+#endif
+#include <xxhash.h>
+
+#include <bit> // std::endian
+#include <cstddef>
+#include <cstdint>
+#include <cstring> // std::memcpy
+#include <span>
+
+/// \cond INTERNAL
+namespace quire::detail {
+
+static_assert(std::endian::native == std::endian::little,
+              "xxh3_128_digest reads tokens as they lie in memory, and its digests are defined over little-endian "
+              "tokens: on a big-endian machine give the cache a digest policy that swaps them");
+static_assert(sizeof(token_id) == 4, "digests are defined over 4-byte tokens");
+
+/// Longest block, in tokens, that is hashed from one buffer on the stack; longer ones are streamed.
+inline constexpr std::size_t xxh3_one_buffer_tokens = 64;
+
+[[nodiscard]] inline auto to_digest(XXH128_hash_t hash) noexcept -> digest_128 {
+  auto canonical = XXH128_canonical_t{};
+  XXH128_canonicalFromHash(&canonical, hash);
+  auto out = digest_128{};
+  static_assert(sizeof(canonical.digest) == sizeof(out.bytes));
+  std::memcpy(out.bytes.data(), canonical.digest, sizeof(out.bytes));
+  return out;
+}
+
+/// XXH3 128 of \p bytes under \p seed.
+[[nodiscard]] inline auto xxh3_128(std::span<std::byte const> bytes, std::uint64_t seed) noexcept -> digest_128 {
+  return to_digest(XXH3_128bits_withSeed(bytes.data(), bytes.size(), seed));
+}
+
+/// XXH3 128 of the bytes of \p parent followed by those of \p block. Nothing is allocated.
+[[nodiscard]] inline auto xxh3_128_chain(digest_128 const& parent, std::span<token_id const> block) noexcept
+    -> digest_128 {
+  constexpr auto head = sizeof(parent.bytes);
+  if (block.size() == 16) [[likely]] { // the usual block: both copies have a constant size
+    std::byte buffer[head + 16 * sizeof(token_id)];
+    std::memcpy(buffer, parent.bytes.data(), head);
+    std::memcpy(buffer + head, block.data(), 16 * sizeof(token_id));
+    return to_digest(XXH3_128bits(buffer, sizeof(buffer)));
+  }
+  if (block.empty()) { return to_digest(XXH3_128bits(parent.bytes.data(), head)); }
+  if (block.size() <= xxh3_one_buffer_tokens) {
+    std::byte buffer[head + xxh3_one_buffer_tokens * sizeof(token_id)];
+    std::memcpy(buffer, parent.bytes.data(), head);
+    std::memcpy(buffer + head, block.data(), block.size_bytes());
+    return to_digest(XXH3_128bits(buffer, head + block.size_bytes()));
+  }
+  XXH3_state_t state;
+  XXH3_128bits_reset(&state);
+  XXH3_128bits_update(&state, parent.bytes.data(), head);
+  XXH3_128bits_update(&state, block.data(), block.size_bytes());
+  return to_digest(XXH3_128bits_digest(&state));
+}
+
+/// XXH3 64 of the bytes of \p block under \p seed, folded to 32 bits.
+[[nodiscard]] inline auto xxh3_fold32(std::uint64_t seed, std::span<token_id const> block) noexcept -> std::uint32_t {
+  auto const hash = XXH3_64bits_withSeed(block.data(), block.size_bytes(), seed);
+  return static_cast<std::uint32_t>(hash ^ (hash >> 32U));
+}
+
+} // namespace quire::detail
+/// \endcond

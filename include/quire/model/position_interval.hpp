@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// A half-open interval of token positions.
+
+#include <quire/core/types.hpp>
+
+namespace quire {
+
+/// Positions [begin, end).
+struct position_interval {
+  token_pos begin{}; ///< First position inside.
+  token_pos end{};   ///< First position behind; never before `begin`.
+
+  /// Number of positions inside.
+  [[nodiscard]] constexpr auto size() const noexcept -> token_count { return end - begin; }
+  /// True if no position is inside.
+  [[nodiscard]] constexpr auto empty() const noexcept -> bool { return begin == end; }
+  /// True if \p position is inside.
+  [[nodiscard]] constexpr auto contains(token_pos position) const noexcept -> bool {
+    return begin <= position && position < end;
+  }
+  /// Same bounds.
+  friend constexpr auto operator==(position_interval const&, position_interval const&) noexcept -> bool = default;
+};
+
+} // namespace quire

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// The policies of the prefix room: in which order idle prefixes leave, and how prefixes are found.
+/// Semantics that no compiler sees: docs/concepts/eviction_policy.md and docs/concepts/prefix_index.md.
+
+#include <quire/core/types.hpp>
+#include <quire/prefix/node_id.hpp>
+#include <quire/prefix/order_list.hpp>
+#include <quire/prefix/prefix_match.hpp>
+#include <quire/prefix/prefix_pin.hpp>
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+
+namespace quire {
+
+/// The least that an eviction policy may ask of the index it serves.
+struct order_nodes_archetype {
+  /// Links of \p node, for the policy to use while the node is in the order.
+  [[nodiscard]] auto hook(node_id node) noexcept -> order_hook&;
+};
+
+/// Decides which idle node gives up its blocks next. See docs/concepts/eviction_policy.md.
+template <class E>
+concept eviction_policy =
+    std::constructible_from<E, node_count> &&
+    requires(E e, E const& c, order_nodes_archetype& nodes, node_id node, node_id other, bool owned) {
+      requires std::same_as<decltype(E::leaves_only), bool const>;
+      requires std::same_as<decltype(E::counts_uses), bool const>;
+      requires std::same_as<decltype(E::max_run), std::uint32_t const>;
+      { e.create(node, other) } noexcept -> std::same_as<void>;
+      { e.use(node) } noexcept -> std::same_as<void>;
+      { e.enter(nodes, node) } noexcept -> std::same_as<void>;
+      { e.leave(nodes, node) } noexcept -> std::same_as<void>;
+      { e.restore(nodes, node) } noexcept -> std::same_as<void>;
+      { e.split(nodes, node, other, owned) } noexcept -> std::same_as<void>;
+      { e.merge(nodes, node, other) } noexcept -> std::same_as<void>;
+      { c.may_extend(node, owned) } noexcept -> std::same_as<bool>;
+      { c.may_merge(node, other) } noexcept -> std::same_as<bool>;
+      { c.victim() } noexcept -> std::same_as<node_id>;
+    };
+
+/// Finds, pins, publishes and gives up prefixes. See docs/concepts/prefix_index.md.
+template <class I>
+concept prefix_index =
+    std::constructible_from<I, block_count, token_count> &&
+    requires(I i, I const& c, std::span<std::byte const> scope, node_id root, std::span<token_id const> tokens,
+             std::span<block_id> out, std::span<block_id const> blocks, block_id block, prefix_match const& match,
+             prefix_pin& pin, prefix_pin const& held, block_count n, std::uint32_t holds, std::span<std::uint8_t const> doomed,
+             std::span<block_id const> to, void (*sink)(block_id), std::span<std::uint32_t const> pins) {
+      { i.open_root(scope) } -> std::same_as<node_id>;
+      { c.match(root, tokens, out) } noexcept -> std::same_as<prefix_match>;
+      { c.would_pin(match) } noexcept -> std::same_as<block_count>;
+      { i.pin(match) } -> std::same_as<prefix_pin>;
+      { i.pin_back(held, n) } -> std::same_as<prefix_pin>;
+      { i.publish(pin, blocks) } -> std::same_as<publish_result>;
+      { i.hold(held, holds) } -> std::same_as<void>;
+      { i.adopt(pin, block) } -> std::same_as<void>;
+      { i.release(std::move(pin)) } -> std::same_as<void>;
+      { i.reserve_claims(n) } -> std::same_as<void>;
+      { i.claim(out) } noexcept -> std::same_as<block_count>;
+      { i.confirm() } noexcept -> std::same_as<void>;
+      { i.restore(sink) } -> std::same_as<void>;
+      { i.remove(doomed, sink) } -> std::same_as<void>;
+      { i.relocate(to) } -> std::same_as<void>;
+      { c.audit(pins) } -> std::same_as<std::string>;
+      { i.tokens(block) } noexcept -> std::same_as<std::span<token_id>>;
+      { c.evictable() } noexcept -> std::same_as<block_count>;
+      { c.cached() } noexcept -> std::same_as<block_count>;
+    };
+
+} // namespace quire

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// The policies of the sequence room. Semantics that no compiler sees: docs/concepts/copy_policy.md and
+/// docs/concepts/residency_policy.md.
+
+#include <quire/core/types.hpp>
+#include <quire/view/action.hpp>
+
+#include <concepts>
+
+namespace quire {
+
+/// Decides what happens when a sequence would write into a block that others read. See docs/concepts/copy_policy.md.
+template <class C>
+concept copy_policy = requires(group_id group, block_id source, block_id target, token_count valid, token_count block) {
+  requires std::same_as<decltype(C::allowed), bool const>;
+  { C::copy(group, source, target, valid, block) } noexcept -> std::same_as<action>;
+};
+
+/// Decides which positions of a sequence stay resident. See docs/concepts/residency_policy.md.
+template <class R>
+concept residency_policy = requires(token_pos oldest_query, token_count block_tokens) {
+  { R::releasable(oldest_query, block_tokens) } noexcept -> std::same_as<block_count>;
+};
+
+} // namespace quire

@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// The operations of a sequence over a pool and a prefix index: attach, reserve, commit or roll back, fork, truncate, drop.
+/// They allocate no block by themselves and free none: the caller brings blocks and takes retired ones, so that fences,
+/// admission and eviction stay outside.
+///
+/// ```text
+///   attach ─▶ reserve ─▶ commit ─▶ reserve ─▶ …          one writer, any readers per partial block:
+///                 └────▶ roll_back                       a reader that appends copies the valid prefix first
+/// ```
+
+#include <quire/core/contract.hpp>
+#include <quire/core/types.hpp>
+#include <quire/prefix/prefix_match.hpp>
+#include <quire/sequence/block_geometry.hpp>
+#include <quire/sequence/sequence_state.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <utility>
+
+namespace quire {
+
+/// What settling published.
+struct settle_result {
+  std::uint32_t published = 0;  ///< [blocks] that entered the index.
+  std::uint32_t duplicates = 0; ///< [blocks] that were there already; the own copies stay private.
+};
+
+/// Operations on `sequence_state`. \tparam Pool a `block_pool`. \tparam Index models `prefix_index`.
+template <class Pool, class Index>
+class sequence_ops {
+public:
+  /// Works on \p pool and \p index, which outlive it. \pre they have the same number of blocks.
+  sequence_ops(Pool& pool, Index& index, block_geometry geometry) noexcept : pool_{&pool}, index_{&index}, geometry_{geometry} {}
+
+  /// The block arithmetic in use.
+  [[nodiscard]] auto geometry() const noexcept -> block_geometry const& { return geometry_; }
+
+  /// Attaches a match of a prompt of \p prompt tokens; its ids are in the table already.
+  /// A hit that covers the whole prompt attaches the last block too but sets the length to P − 1: that position is computed
+  /// again and its write skipped (S22); with \p skip_writes false a later write copies the block instead.
+  /// \post (1) committed = known = reserved ≤ P − 1. \complexity O(nodes)
+  /// \source S22, S26 (1)
+  auto attach(sequence_state& s, prefix_match const& match, std::uint32_t prompt, bool skip_writes) -> void {
+    s.pin = index_->pin(match);
+    s.pinned = match.blocks.value();
+    s.table.shrink(s.pinned);
+    auto const found = s.pinned * geometry_.block_tokens();
+    s.committed = s.known = s.reserved = std::min(found, prompt - 1);
+    s.table_before = s.pinned;
+    s.skip_write = skip_writes && found == prompt;
+  }
+
+  /// True if the next write goes to a block that must be copied first.
+  [[nodiscard]] auto must_copy(sequence_state const& s) const noexcept -> bool {
+    auto const j = geometry_.index(s.committed);
+    if (j >= s.table.size() || s.skip_write) { return false; }
+    if (j < s.pinned || pool_->state(s.table[j]) == Pool::state_type::published) { return true; } // full and immutable
+    return !s.writer && pool_->holders(s.table[j]) > 1;
+  }
+  /// [blocks] that reserving \p q more positions takes, a copy included.
+  [[nodiscard]] auto blocks_for(sequence_state const& s, std::uint32_t q) const noexcept -> std::uint32_t {
+    auto const covered = geometry_.blocks(s.committed + q);
+    return (covered > s.table.size() ? covered - s.table.size() : 0) + (must_copy(s) ? 1U : 0U);
+  }
+
+  /// Makes room for \p q positions with \p fresh blocks, `blocks_for(s, q)` of them. Nothing is written into them, tokens
+  /// included: they may be victims that return to the index when the plan is dropped.
+  /// \post (1) reserved = committed + q; (2) committed is unchanged; (3) `copy_source` names the block to copy from, if any.
+  /// \pre no plan is open on \p s. \complexity O(q / p_b)
+  /// \source S26 (3), S23
+  auto reserve(sequence_state& s, std::uint32_t q, std::span<block_id const> fresh) -> void {
+    QUIRE_EXPECTS(s.reserved == s.committed);
+    s.table_before = s.table.size();
+    std::size_t used = 0;
+    if (!fresh.empty() && must_copy(s)) {
+      settle_holds(s); // the block may have been published by its writer meanwhile
+      auto const j = geometry_.index(s.committed);
+      auto const target = fresh[used++];
+      s.copy_source = s.table[j];
+      s.table.remap(j, target);
+    }
+    for (; used < fresh.size(); ++used) { s.table.push_back(fresh[used]); }
+    s.reserved = s.committed + q;
+  }
+
+  /// Undoes `reserve` and hands every fresh block to \p give_back(block_id).
+  /// \post the state equals the state before `reserve`.
+  template <class GiveBack>
+  auto roll_back(sequence_state& s, GiveBack give_back) -> void {
+    for (auto j = s.table.size(); j > s.table_before; --j) { give_back(s.table[j - 1]); } // last taken, first returned
+    s.table.shrink(s.table_before);
+    if (s.copy_source) {
+      auto const j = geometry_.index(s.committed);
+      give_back(s.table[j]);
+      s.table.remap(j, s.copy_source);
+      s.copy_source = block_id::none();
+    }
+    s.reserved = s.committed;
+  }
+
+  /// Advances the length over everything reserved, whose ids are \p tokens, or unknown if empty. Publishes what is full.
+  /// \param retire receives blocks whose last holder this was (state `retiring`).
+  /// \post (1) committed = reserved. \complexity O(new blocks)
+  /// \source S26 (2, 4)
+  template <class Retire>
+  auto commit(sequence_state& s, std::span<token_id const> tokens, Retire retire) -> settle_result {
+    using event = typename Pool::event_type;
+    QUIRE_EXPECTS(tokens.empty() || (tokens.size() == s.reserved - s.committed && s.known == s.committed));
+    if (s.copy_source) {
+      auto const j = geometry_.index(s.committed);
+      auto const kept = index_->tokens(s.copy_source).first(geometry_.offset(s.committed));
+      std::copy(kept.begin(), kept.end(), index_->tokens(s.table[j]).begin());
+      pool_->apply(s.table[j], event::commit);
+      leave_source(s, j, retire);
+    }
+    for (auto j = s.table_before; j < s.table.size(); ++j) { pool_->apply(s.table[j], event::commit); }
+    if (!tokens.empty()) {
+      auto const skipped = s.skip_write ? 1U : 0U; // a shared block has its token already
+      keep_tokens(s, s.committed + skipped, tokens.subspan(skipped));
+      s.known = s.reserved;
+    }
+    auto const full_before = geometry_.index(s.committed);
+    s.writer = true; // fresh, copied, or written all along
+    s.skip_write = false;
+    s.committed = s.reserved;
+    s.table_before = s.table.size();
+    return geometry_.index(s.committed) != full_before ? settle(s) : settle_result{};
+  }
+
+  /// Tells the ids of committed positions that were unknown; publishes what is full.
+  /// \pre `known + tokens.size() <= committed`. \source B17
+  auto resolve(sequence_state& s, std::span<token_id const> tokens) -> settle_result {
+    QUIRE_EXPECTS(s.known + tokens.size() <= s.committed);
+    // Positions in shared blocks have their tokens; a writer owns all others.
+    auto at = s.known;
+    for (auto const token : tokens) {
+      auto const block = s.table[geometry_.index(at)];
+      if (pool_->state(block) == Pool::state_type::private_) { index_->tokens(block)[geometry_.offset(at)] = token; }
+      ++at;
+    }
+    s.known = at;
+    return settle(s);
+  }
+
+  /// Publishes full blocks, moves onto equal ones that exist already, and turns holds on blocks that another holder
+  /// published into pins.
+  auto settle(sequence_state& s) -> settle_result {
+    settle_result result;
+    auto const full = geometry_.index(std::min(s.committed, s.known));
+    while (s.pinned < s.table.size()) {
+      auto const block = s.table[s.pinned];
+      if (pool_->state(block) == Pool::state_type::published) {
+        index_->adopt(s.pin, block);
+        static_cast<void>(pool_->release(block)); // the hold has become the pin
+        ++s.pinned;
+      } else if (s.pinned < full && s.publishes) {
+        publish(s, full, result);
+      } else if (adoptable_behind(s)) {
+        follow(s);
+      } else {
+        break;
+      }
+    }
+    return result;
+  }
+
+  /// Makes \p child a copy of the first \p length positions of \p parent. At most one partial block will ever be copied.
+  /// \pre no plan is open on \p parent; `length <= parent.committed`; \p child is empty.
+  /// \post (1) child.committed = length; (2) both share every block. \complexity O(length / p_b)
+  /// \source S23, B7; cases 25, 83, 84
+  auto fork(sequence_state& parent, sequence_state& child, std::uint32_t length) -> void {
+    QUIRE_EXPECTS(parent.reserved == parent.committed && length <= parent.committed);
+    settle(parent);
+    auto const whole = length == parent.committed;
+    auto const size = whole ? parent.table.size() : geometry_.blocks(length);
+    child.table.assign(parent.table.blocks().first(size));
+    child.pinned = std::min(parent.pinned, size);
+    child.pin = index_->pin_back(parent.pin, block_count{parent.pinned - child.pinned});
+    if (parent.twins > 0) {
+      for (std::uint32_t j = 0; j < child.pinned; ++j) {
+        if (own(child.table[j])) {
+          pool_->retain(child.table[j]);
+          ++child.twins;
+        }
+      }
+    }
+    for (auto j = child.pinned; j < size; ++j) { pool_->retain(child.table[j]); }
+    child.committed = child.reserved = length;
+    child.table_before = size;
+    child.known = std::min(parent.known, length);
+    child.writer = false;
+    child.skip_write = parent.skip_write && whole;
+    child.publishes = parent.publishes;
+  }
+
+  /// Cuts \p s back to \p length positions. Nothing unpublishes: what was shared stays shared.
+  /// \param retire receives private blocks whose last holder this was (state `retiring`).
+  /// \pre no plan is open; `length <= committed`. \complexity O(blocks dropped)
+  /// \source B6; cases 79, 117
+  template <class Retire>
+  auto truncate(sequence_state& s, std::uint32_t length, Retire retire) -> void {
+    QUIRE_EXPECTS(s.reserved == s.committed && length <= s.committed);
+    if (length == s.committed) { return; }
+    settle(s);
+    auto const size = geometry_.blocks(length);
+    for (auto j = size; j < s.table.size(); ++j) {
+      if (j >= s.pinned || (s.twins > 0 && own(s.table[j]))) {
+        if (j < s.pinned) { --s.twins; }
+        let_go(s.table[j], retire);
+      }
+    }
+    s.table.shrink(size);
+    if (size < s.pinned) { pin_shorter(s, size); }
+    s.committed = s.reserved = length;
+    s.known = std::min(s.known, length);
+    s.table_before = size;
+    s.skip_write = false;
+    // Others may read what this sequence would now overwrite: it is a reader like them until it is alone.
+    s.writer = size == 0 || size <= s.pinned || pool_->holders(s.table[size - 1]) == 1;
+  }
+
+  /// Gives everything back. \post \p s is empty. \pre no plan is open.
+  /// \complexity O(nodes) for what is pinned + O(private blocks)
+  /// \source S26 (5)
+  template <class Retire>
+  auto drop(sequence_state& s, Retire retire) -> void {
+    if (s.pin) {
+      if (s.pinned < s.table.size()) { settle_holds(s); }
+      auto const scanned = s.twins > 0 ? 0U : s.pinned;
+      for (auto j = scanned; j < s.table.size(); ++j) {
+        if (j >= s.pinned || own(s.table[j])) { let_go(s.table[j], retire); }
+      }
+      index_->release(std::move(s.pin));
+    }
+    s.table.shrink(0);
+    s.pinned = s.twins = s.committed = s.known = s.reserved = s.table_before = 0;
+    s.writer = s.skip_write = false;
+  }
+
+private:
+  /// A block on the pinned path that the table reaches as an own copy.
+  [[nodiscard]] auto own(block_id block) const noexcept -> bool { return pool_->state(block) == Pool::state_type::private_; }
+
+  template <class Retire>
+  auto let_go(block_id block, Retire& retire) -> void {
+    if (pool_->release(block)) {
+      pool_->apply(block, Pool::event_type::retire);
+      retire(block);
+    }
+  }
+  auto keep_tokens(sequence_state& s, std::uint32_t at, std::span<token_id const> tokens) -> void {
+    while (!tokens.empty()) {
+      auto const offset = geometry_.offset(at);
+      auto const n = std::min<std::size_t>(geometry_.block_tokens() - offset, tokens.size());
+      auto const to = index_->tokens(s.table[geometry_.index(at)]).subspan(offset, n);
+      std::copy_n(tokens.begin(), n, to.begin());
+      tokens = tokens.subspan(n);
+      at += static_cast<std::uint32_t>(n);
+    }
+  }
+  template <class Retire>
+  auto leave_source(sequence_state& s, std::uint32_t j, Retire& retire) -> void {
+    auto const source = std::exchange(s.copy_source, block_id::none());
+    if (j >= s.pinned && pool_->state(source) == Pool::state_type::published) { // by its writer, since the plan
+      auto const target = s.table[j];
+      s.table.remap(j, source);
+      settle_holds(s);
+      s.table.remap(j, target);
+    }
+    if (j >= s.pinned) {
+      let_go(source, retire);
+      return;
+    }
+    if (own(source)) {
+      --s.twins;
+      let_go(source, retire);
+    }
+    pin_shorter(s, j);
+  }
+  auto pin_shorter(sequence_state& s, std::uint32_t pinned) -> void {
+    auto shorter = index_->pin_back(s.pin, block_count{s.pinned - pinned});
+    index_->release(std::move(s.pin));
+    s.pin = std::move(shorter);
+    s.pinned = pinned;
+  }
+  /// Publishes the private full blocks from `pinned` on, up to and including the first that others hold too.
+  auto publish(sequence_state& s, std::uint32_t full, settle_result& result) -> void {
+    auto end = s.pinned;
+    auto holders = 1U;
+    while (end < full && holders == 1 && own(s.table[end])) { holders = pool_->holders(s.table[end++]); }
+    auto const blocks = s.table.blocks().subspan(s.pinned, end - s.pinned);
+    auto const done = index_->publish(s.pin, blocks);
+    for (std::uint32_t i = 0; i < done.published.value(); ++i) {
+      pool_->apply(blocks[i], Pool::event_type::publish);
+      static_cast<void>(pool_->release(blocks[i])); // the own hold has become the pin
+    }
+    s.pinned += done.published.value();
+    result.published += done.published.value();
+    if (done.duplicate) {
+      ++s.pinned;
+      ++s.twins;
+      ++result.duplicates;
+    } else if (holders > 1) {
+      index_->hold(s.pin, holders - 1);
+    }
+  }
+  /// True if a block behind the first unpinned one was published by another holder, so that the pin must get there.
+  [[nodiscard]] auto adoptable_behind(sequence_state const& s) const noexcept -> bool {
+    for (auto j = s.pinned + 1; j < s.table.size(); ++j) {
+      if (pool_->state(s.table[j]) == Pool::state_type::published) { return true; }
+    }
+    return false;
+  }
+  /// Moves the pin onto the indexed twin of the first unpinned block. It exists, because a block below it is held.
+  auto follow(sequence_state& s) -> void {
+    auto const block = s.table[s.pinned];
+    auto const done = index_->publish(s.pin, {&block, 1});
+    QUIRE_EXPECTS(done.duplicate);
+    ++s.pinned;
+    ++s.twins;
+  }
+  /// Turns holds into pins without publishing anything new, before everything is given back.
+  auto settle_holds(sequence_state& s) -> void {
+    auto const publishes = std::exchange(s.publishes, false);
+    settle(s);
+    s.publishes = publishes;
+  }
+
+  Pool* pool_;
+  Index* index_;
+  block_geometry geometry_;
+};
+
+} // namespace quire

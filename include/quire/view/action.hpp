@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// One piece of work that the core asks an executor to perform on the bytes of the cache.
+///
+///     core   plan ──► launch ──► span<action const>          backend
+///                                [ wait  t3 ≥ 17      ]  ──►  executor.run(span)
+///                                [ copy  2 → 9, 3 tok ]       in this order, then
+///                                [ scrub 4            ]  ──►  backend.forward(batch_view)
+///
+/// The core never touches a byte: it says what has to happen and in which order. The place in the span is
+/// the order of execution: an action sees the effect of every earlier one, so a block may be the target of
+/// one action and the source of a later one (S18, and the hazard of copy lists that run in any order).
+/// A block is all its planes (K and V or latent, scales, side state) in every layer of its group.
+
+#include <quire/core/types.hpp>
+#include <quire/view/action_kind.hpp>
+
+#include <type_traits>
+
+namespace quire {
+
+/// A request to an executor. Plain data: it may be copied to a device or written to a log as it is.
+/// Fields that a kind does not use hold their default, so that equal actions compare equal.
+struct action {
+  /// What to do.
+  action_kind kind = action_kind::wait;
+  /// Layer group whose block is meant.
+  group_id group = {};
+  /// Block that is read (copy, move, store).
+  block_id source = {};
+  /// Block that is written (copy, move, scrub, load).
+  block_id target = {};
+  /// [tokens] How many, from the start of the block, have to be right afterwards (copy, store, load).
+  token_count tokens = {};
+  /// Queue that is waited for (wait).
+  timeline_id timeline = {};
+  /// Point on `timeline` that must be reached before the next action runs (wait).
+  ticket until = {};
+
+  /// Action that holds back later ones until \p timeline has reached \p until.
+  [[nodiscard]] static constexpr auto wait_for(timeline_id timeline, ticket until) noexcept -> action {
+    return {.kind = action_kind::wait, .timeline = timeline, .until = until};
+  }
+  /// Action that copies the first \p tokens tokens of \p source to \p target. More may be copied: the
+  /// length of a sequence bounds every read (S37). \pre the blocks differ and `tokens > 0`.
+  [[nodiscard]] static constexpr auto copy_block(group_id group, block_id source, block_id target,
+                                                 token_count tokens) noexcept -> action {
+    return {.kind = action_kind::copy, .group = group, .source = source, .target = target, .tokens = tokens};
+  }
+  /// Action that relocates the whole block \p source to \p target (S15). \pre the blocks differ.
+  [[nodiscard]] static constexpr auto move_block(group_id group, block_id source, block_id target) noexcept -> action {
+    return {.kind = action_kind::move, .group = group, .source = source, .target = target};
+  }
+  /// Action that overwrites every byte of \p target, so that nothing of its past is left (S37).
+  [[nodiscard]] static constexpr auto scrub_block(group_id group, block_id target) noexcept -> action {
+    return {.kind = action_kind::scrub, .group = group, .target = target};
+  }
+  /// Action that brings the first \p tokens tokens of \p source to the tier.
+  [[nodiscard]] static constexpr auto store_block(group_id group, block_id source, token_count tokens) noexcept
+      -> action {
+    return {.kind = action_kind::store, .group = group, .source = source, .tokens = tokens};
+  }
+  /// Action that fills the first \p tokens tokens of \p target from the tier.
+  [[nodiscard]] static constexpr auto load_block(group_id group, block_id target, token_count tokens) noexcept
+      -> action {
+    return {.kind = action_kind::load, .group = group, .target = target, .tokens = tokens};
+  }
+
+  /// True if kind and every field agree.
+  friend constexpr auto operator==(action const&, action const&) noexcept -> bool = default;
+};
+
+static_assert(std::is_trivially_copyable_v<action> && std::is_standard_layout_v<action>,
+              "an action crosses to devices and logs as bytes");
+
+} // namespace quire
