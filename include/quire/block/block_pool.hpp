@@ -76,9 +76,7 @@ public:
   /// Applies \p event to \p block. \pre the life-cycle table has that edge: an illegal transition is a bug
   /// of the caller and is refused before anything changes (S25).
   auto apply(block_id block, event_type event) -> void {
-    auto const to = Lifecycle::table.next(state(block), event);
-    QUIRE_EXPECTS(to.has_value());
-    set_state(block, *to);
+    set_state(block, after(state(block), event));
   }
 
   /// Adds a holder. \pre \p block has one.
@@ -92,16 +90,42 @@ public:
     return (--words_[block.value()] & holders_mask) == 0;
   }
 
+  /// Drops a holder and, if it was the last one, retires the block: true then. One write for both.
+  /// \pre \p block has a holder, and its state may retire
+  [[nodiscard]] auto release_and_retire(block_id block) -> bool {
+    QUIRE_EXPECTS(holders(block) > 0);
+    auto const last = holders(block) == 1;
+    if (!last) {
+      --words_[block.value()];
+      return false;
+    }
+    words_[block.value()] = word(after(state(block), event_type::retire), 0);
+    return true;
+  }
+
   /// Gives a block without holders back: `retiring` → `free`. \pre the fence of its last use is reached.
   auto reclaim(block_id block) -> void {
     QUIRE_EXPECTS(holders(block) == 0);
     apply(block, event_type::reclaim);
     free_.give(block);
   }
+  /// The same for many blocks, in their order. \complexity O(blocks)
+  auto reclaim(std::span<block_id const> blocks) -> void {
+    for (auto const block : blocks) {
+      QUIRE_EXPECTS(holders(block) == 0);
+      apply(block, event_type::reclaim);
+    }
+    if constexpr (requires { free_.give(blocks); }) {
+      free_.give(blocks);
+    } else {
+      for (auto const block : blocks) { free_.give(block); }
+    }
+  }
   /// Retires and reclaims at once: the path of a block that no in-flight work touches.
   auto retire_and_reclaim(block_id block) -> void {
-    apply(block, event_type::retire);
-    reclaim(block);
+    QUIRE_EXPECTS(holders(block) == 0);
+    words_[block.value()] = word(after(after(state(block), event_type::retire), event_type::reclaim), 0);
+    free_.give(block);
   }
   /// Turns an evicted victim into a block of its new holder: condemned → retiring → free → writing. The fence
   /// is passed because a block is only evictable after every reader's ticket was reached.
@@ -139,6 +163,11 @@ private:
   static constexpr std::uint32_t max_blocks = 0x7fff'ffffU; // the views carry block numbers as int32
   [[nodiscard]] static constexpr auto word(state_type state, std::uint32_t holders) noexcept -> std::uint32_t {
     return (static_cast<std::uint32_t>(state) << state_shift) | holders;
+  }
+  /// The state that \p event leads to. `allows` comes first: the optional of `next` alone would go through memory.
+  [[nodiscard]] static auto after(state_type from, event_type event) -> state_type {
+    QUIRE_EXPECTS(Lifecycle::table.allows(from, event));
+    return *Lifecycle::table.next(from, event);
   }
   auto set_state(block_id block, state_type to) noexcept -> void {
     words_[block.value()] = word(to, words_[block.value()] & holders_mask);

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace quire {
@@ -31,6 +32,12 @@ public:
   }
   /// Returns a block. \pre it was taken and not given back. \complexity O(1)
   auto give(block_id block) noexcept -> void { stack_[size_++] = block.value(); }
+  /// Returns many blocks, the last one on top: what a pool uses where a policy has it. \complexity O(blocks)
+  auto give(std::span<block_id const> blocks) noexcept -> void {
+    auto* top = stack_.data() + size_;
+    for (auto const block : blocks) { *top++ = block.value(); }
+    size_ += static_cast<std::uint32_t>(blocks.size());
+  }
   /// Free blocks.
   [[nodiscard]] auto available() const noexcept -> block_count { return block_count{size_}; }
 

@@ -31,15 +31,15 @@ public:
   /// Room for \p capacity blocks of one pool. \complexity O(capacity)
   explicit limbo(block_count capacity) : link_(capacity.value()) {}
 
-  /// Makes sure that the next `retire` under a new ticket needs no memory. \throws std::bad_alloc; nothing has changed then.
-  auto reserve() -> void {
-    while (spare_count_ < Timelines) {
+  /// Makes sure that `retire` under \p tickets new tickets needs no memory. \throws std::bad_alloc; nothing has changed then.
+  auto reserve(std::size_t tickets = Timelines) -> void {
+    while (spare_count_ < tickets) {
       spare_.push_front(entries_.emplace_back());
       ++spare_count_;
     }
   }
   /// Adds \p block, untouchable until \p until is reached on \p timeline.
-  /// \pre `reserve()` since the last new ticket; tickets do not decrease. \complexity O(1)
+  /// \pre `reserve` left room for a new ticket; tickets do not decrease. \complexity O(1)
   auto retire(block_id block, timeline_id timeline, ticket until) noexcept -> void {
     auto& queue = queues_[timeline.value()];
     if (queue.empty() || queue.back().until != until) {

@@ -61,7 +61,22 @@ class kv_cache {
     template <class... Args>
     explicit state(Args&&... args) : core(std::forward<Args>(args)...) {}
   };
-  using guard = std::scoped_lock<typename Policies::lock>;
+  /// Holds the lock for one call; in QUIRE_AUDIT builds it also proves the invariants when the call ends.
+  class guard {
+  public:
+    explicit guard(state& s) : state_{&s}, hold_{s.lock} {}
+    guard(guard const&) = delete;
+    auto operator=(guard const&) -> guard& = delete;
+    ~guard() {
+#ifdef QUIRE_AUDIT
+      if (auto const broken = state_->core.audit(); !broken.empty()) { detail::audit_failed(broken.c_str()); }
+#endif
+    }
+
+  private:
+    [[maybe_unused]] state* state_;
+    std::scoped_lock<typename Policies::lock> hold_;
+  };
 
 public:
   /// The digest policy.
@@ -113,23 +128,22 @@ public:
 
   private:
     friend class kv_cache;
-    sequence(state* s, record_type const& record) noexcept
-        : state_{s}, record_{s->core.number_of(record)}, generation_{record.generation} {}
+    sequence(state* s, record_type& record) noexcept
+        : state_{s}, record_{&record}, generation_{record.generation} {}
     /// \pre the handle is not empty and not used up.
     [[nodiscard]] auto record() const -> record_type& {
       QUIRE_EXPECTS(state_ != nullptr);
-      auto& record = state_->core.record_at(record_);
-      QUIRE_EXPECTS(record.generation == generation_);
-      return record;
+      QUIRE_EXPECTS(record_->generation == generation_);
+      return *record_;
     }
     auto reset() noexcept -> void {
       if (auto* const s = std::exchange(state_, nullptr); s != nullptr) {
-        guard hold{s->lock};
-        static_cast<void>(s->core.end(s->core.record_at(record_), end_event::finish));
+        guard const hold{*s};
+        static_cast<void>(s->core.end(*record_, end_event::finish));
       }
     }
     state* state_ = nullptr;
-    std::uint32_t record_ = 0;
+    record_type* record_ = nullptr;
     std::uint32_t generation_ = 0;
   };
 
@@ -177,7 +191,7 @@ public:
     /// \pre not launched yet. The span is valid until the plan is committed or dropped.
     auto launch() -> std::span<action const> {
       auto& s = slot();
-      guard hold{state_->lock};
+      guard const hold{*state_};
       return state_->core.launch(s);
     }
     /// What the backend reads and writes; immutable until the ticket given at commit is reached.
@@ -192,7 +206,7 @@ public:
     }
     auto reset() noexcept -> void {
       if (auto* const s = std::exchange(state_, nullptr); s != nullptr) {
-        guard hold{s->lock};
+        guard const hold{*s};
         s->core.drop(*slot_);
       }
     }
@@ -233,7 +247,7 @@ public:
   /// Opens the scope of everything computed under \p identity and shared within \p domain; equal arguments give the same
   /// scope. \complexity O(scopes), cold path. \source S33, S36
   [[nodiscard]] auto open_scope(compute_identity const& identity, sharing_domain const& domain) -> scope_number {
-    guard hold{state_->lock};
+    guard const hold{*state_};
     return state_->core.open_scope(identity, domain);
   }
 
@@ -242,7 +256,7 @@ public:
   /// \throws std::bad_alloc with nothing changed. \complexity one comparison of the prompt + O(nodes)
   /// \source S17, S21, S22, S26 (1)
   [[nodiscard]] auto admit(admit_request const& request) -> expected<sequence, refusal> {
-    guard hold{state_->lock};
+    guard const hold{*state_};
     return state_->core.admit(request).map([this](record_type* r) { return sequence{state_.get(), *r}; });
   }
 
@@ -251,7 +265,8 @@ public:
   /// \throws std::bad_alloc with nothing changed. Allocates nothing in a steady decode.
   /// \complexity O(items + new blocks). \source S18, S19, S26 (2, 3)
   [[nodiscard]] auto plan_step(std::span<step_item const> items, timeline_id timeline = timeline_id{0}) -> expected<step_plan> {
-    guard hold{state_->lock};
+    guard const hold{*state_};
+    constexpr std::size_t ahead = 4; // records lie anywhere
     struct wanted {
       record_type* record;
       std::uint32_t tokens;
@@ -259,8 +274,11 @@ public:
     };
     auto const item_of = [&](std::size_t i) {
       auto const& item = items[i];
+      if (i + ahead < items.size() && items[i + ahead].target != nullptr) { __builtin_prefetch(items[i + ahead].target->record_, 1); }
       QUIRE_EXPECTS(item.target != nullptr && item.target->state_ == state_.get());
-      return wanted{&item.target->record(), item.tokens.value(), item.ids};
+      auto* const record = item.target->record_;
+      QUIRE_EXPECTS(record->generation == item.target->generation_);
+      return wanted{record, item.tokens.value(), item.ids};
     };
     return state_->core.plan(items.size(), item_of, timeline).map([this](slot_type* s) { return step_plan{state_.get(), *s}; });
   }
@@ -273,7 +291,7 @@ public:
     QUIRE_EXPECTS(plan.state_ == state_.get());
     auto& slot = plan.slot();
     QUIRE_EXPECTS(slot.phase == detail::step_phase::launched);
-    guard hold{state_->lock};
+    guard const hold{*state_};
     plan.state_ = nullptr;
     if (!state_->core.commit(slot, until)) { return refuse(errc::stale); }
     return {};
@@ -282,7 +300,7 @@ public:
   /// Tells ids of positions that were committed without. \errors errc::out_of_range, errc::plan_open. \source B17
   auto resolve(sequence const& s, std::span<token_id const> ids) -> expected<void> {
     auto& record = checked(s);
-    guard hold{state_->lock};
+    guard const hold{*state_};
     return state_->core.resolve(record, ids);
   }
 
@@ -292,7 +310,7 @@ public:
   /// A new sequence that shares the first \p length positions of \p parent. \errors as above; errc::out_of_range
   [[nodiscard]] auto fork(sequence const& parent, token_count length) -> expected<sequence> {
     auto& record = checked(parent);
-    guard hold{state_->lock};
+    guard const hold{*state_};
     return state_->core.fork(record, length.value()).map([this](record_type* r) { return sequence{state_.get(), *r}; });
   }
 
@@ -300,7 +318,7 @@ public:
   /// \errors errc::out_of_range beyond the length, errc::plan_open; nothing has changed then. \source B6; case 117
   auto truncate(sequence const& s, token_count length) -> expected<void> {
     auto& record = checked(s);
-    guard hold{state_->lock};
+    guard const hold{*state_};
     return state_->core.truncate(record, length.value());
   }
   /// Cuts off the last \p count positions. \errors as `truncate`
@@ -320,7 +338,7 @@ public:
   /// the handle stays usable then. \source S24; case 131
   auto preempt(sequence& s) -> expected<void> {
     auto& record = checked(s);
-    guard hold{state_->lock};
+    guard const hold{*state_};
     auto done = state_->core.end(record, end_event::preempt);
     if (done) { s.state_ = nullptr; }
     return done;
@@ -328,32 +346,32 @@ public:
 
   /// Frees what waited for tickets that are reached by now; admissions and plans do it too.
   auto reclaim() -> void {
-    guard hold{state_->lock};
+    guard const hold{*state_};
     state_->core.reclaim();
   }
   /// Makes everything cached unreachable at once, because the weights changed: O(1), cannot fail. Work of the old epoch
   /// never publishes. \source S35; cases 17, 18
   auto advance_epoch(running_requests rule) -> void {
-    guard hold{state_->lock};
+    guard const hold{*state_};
     state_->core.advance_epoch(rule);
   }
   /// Gives up on a timeline whose tickets will never be reached: unpublishes what was never ready, cuts sequences back to
   /// their last ready length, never reuses the blocks it may still write. \returns blocks given up.
   /// \errors errc::plan_open if a plan is open. \complexity O(pool)
   auto abandon(timeline_id timeline) -> expected<block_count> {
-    guard hold{state_->lock};
+    guard const hold{*state_};
     return state_->core.abandon(timeline);
   }
   /// Moves blocks so that those in use have the lowest numbers. The moves must run, in order, before the next step.
   /// \errors errc::plan_open, errc::views_in_flight while a step or its ticket is pending. \complexity O(pool). \source S15
   auto compact() -> expected<std::vector<action>> {
-    guard hold{state_->lock};
+    guard const hold{*state_};
     return state_->core.compact();
   }
 
   /// Proves every invariant of the cache, or names the first one that is broken. \complexity O(pool · depth). \source B12
   [[nodiscard]] auto audit() const -> expected<void, std::string> {
-    guard hold{state_->lock};
+    guard const hold{*state_};
     auto broken = state_->core.audit();
     if (!broken.empty()) { return tl::unexpected<std::string>{std::move(broken)}; }
     return {};
@@ -361,7 +379,7 @@ public:
 
   /// Counters, as a value.
   [[nodiscard]] auto statistics() const -> cache_statistics {
-    guard hold{state_->lock};
+    guard const hold{*state_};
     return state_->core.statistics();
   }
   /// [blocks] in the pool.
@@ -418,7 +436,7 @@ private:
   }
   auto end(sequence&& s, end_event why) -> void {
     auto& record = checked(s);
-    guard hold{state_->lock};
+    guard const hold{*state_};
     s.state_ = nullptr;
     static_cast<void>(state_->core.end(record, why));
   }

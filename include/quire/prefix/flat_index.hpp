@@ -106,7 +106,6 @@ public:
       auto const digest = store_.chain(path_digest(here), block.value());
       if (auto const twin = find_child(here, digest, store_.of(block.value()).data()); twin != 0) {
         acquire(twin);
-        use(twin);
         move_pin(pin, twin, false);
         return {block_count{done}, true};
       }
@@ -131,7 +130,6 @@ public:
   auto adopt(prefix_pin& pin, block_id block) -> void {
     auto const n = find_child(pin.node().value(), store_.digest(block.value()), store_.of(block.value()).data());
     QUIRE_EXPECTS(n != 0 && nodes_[n].block == block.value() && nodes_[n].busy > 0);
-    use(n);
     move_pin(pin, n, false);
   }
   /// See `run_tree::release`.
@@ -211,6 +209,8 @@ public:
   [[nodiscard]] auto tokens(block_id block) noexcept -> std::span<token_id> { return store_.of(block.value()); }
   /// Tokens of \p block.
   [[nodiscard]] auto tokens(block_id block) const noexcept -> std::span<token_id const> { return store_.of(block.value()); }
+  /// The token at `slot` = block · p_b + offset. \pre its block has one writer, the caller.
+  [[nodiscard]] auto token_at(std::int64_t slot) noexcept -> token_id& { return store_.at(slot); }
   /// Chained digest of a published \p block.
   [[nodiscard]] auto digest(block_id block) const noexcept -> typename Digest::digest_type const& {
     return store_.digest(block.value());
@@ -324,9 +324,6 @@ private:
       --evictable_;
       if (in_order(n)) { order_.leave(*this, node_id{n}); }
     }
-  }
-  auto use(number n) noexcept -> void {
-    if constexpr (Eviction::counts_uses) { order_.use(node_id{n}); }
   }
   auto move_pin(prefix_pin& pin, number child, bool owned) noexcept -> void {
     if (auto const here = pin.node().value(); !root(here)) { --nodes_[here].busy; }

@@ -8,9 +8,10 @@
 ///   uses 1:  n7 → n3        uses 2:  n5        uses 9:  n1          front of the lowest non-empty list = victim
 /// ```
 ///
-/// A request counts once for every node on its path, so a parent has at least its child's count: the order is
-/// monotone like LRU and the victim is always a leaf. Counts are forgotten on eviction and saturate at 65 535 uses;
-/// beyond that only recency decides.
+/// Publishing a node is its first use; every request that is *admitted* onto it adds one to all nodes of its path. (Blocks that
+/// a running sequence computes again or forks are no uses.) So a parent has at least its child's count: the order is
+/// monotone like LRU and the victim is always a leaf. Counts are forgotten on eviction and saturate at 65 535 uses; beyond
+/// that only recency decides.
 
 #include <quire/core/detail/bit_tree.hpp>
 #include <quire/prefix/concepts.hpp>

@@ -186,7 +186,6 @@ public:
     auto const child = find_child(here, store_.of(block.value()).data());
     QUIRE_EXPECTS(child != 0 && nodes_[child].length == 1 && ids_of(nodes_[child])[0] == block.value());
     if (!root(here)) { --nodes_[here].busy; } // its child is busy: it cannot become idle here
-    count_one(child);
     pin.node_ = node_id{child};
     pin.owned_ = false;
   }
@@ -358,6 +357,8 @@ public:
   [[nodiscard]] auto tokens(block_id block) noexcept -> std::span<token_id> { return store_.of(block.value()); }
   /// Tokens of \p block.
   [[nodiscard]] auto tokens(block_id block) const noexcept -> std::span<token_id const> { return store_.of(block.value()); }
+  /// The token at `slot` = block · p_b + offset. \pre its block has one writer, the caller.
+  [[nodiscard]] auto token_at(std::int64_t slot) noexcept -> token_id& { return store_.at(slot); }
   /// Chained digest of a published \p block, for tiers, events and other processes.
   [[nodiscard]] auto digest(block_id block) const noexcept -> typename Digest::digest_type const& {
     return store_.digest(block.value());
@@ -459,9 +460,6 @@ private:
       for (; !root(n); n = nodes_[n].parent) { order_.use(node_id{n}); }
     }
   }
-  auto count_one(number n) noexcept -> void {
-    if constexpr (Eviction::counts_uses) { order_.use(node_id{n}); }
-  }
   [[nodiscard]] auto in_order(number n) const noexcept -> bool { return !Eviction::leaves_only || nodes_[n].children == 0; }
   auto enter(number n) noexcept -> void {
     if (in_order(n)) { order_.enter(*this, node_id{n}); }
@@ -470,7 +468,6 @@ private:
   auto descend(prefix_pin& pin, number twin) noexcept -> void {
     if (nodes_[twin].length > 1) { twin = split(twin, 1); }
     acquire(twin);
-    count_one(twin);
     if (auto const here = pin.node().value(); !root(here)) { --nodes_[here].busy; } // a busy child keeps it busy
     pin.node_ = node_id{twin};
     pin.owned_ = false;

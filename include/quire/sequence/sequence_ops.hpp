@@ -59,6 +59,7 @@ public:
   [[nodiscard]] auto must_copy(sequence_state const& s) const noexcept -> bool {
     auto const j = geometry_.index(s.committed);
     if (j >= s.table.size() || s.skip_write) { return false; }
+    if (s.writer && j >= s.pinned) { return false; } // nobody else can have filled and published it
     if (j < s.pinned || pool_->state(s.table[j]) == Pool::state_type::published) { return true; } // full and immutable
     return !s.writer && pool_->holders(s.table[j]) > 1;
   }
@@ -225,6 +226,7 @@ public:
   }
 
   /// Gives everything back. \post \p s is empty. \pre no plan is open.
+  /// \param retire receives private blocks whose last holder this was, one by one or, if it accepts a span, at once.
   /// \complexity O(nodes) for what is pinned + O(private blocks)
   /// \source S26 (5)
   template <class Retire>
@@ -232,9 +234,12 @@ public:
     if (s.pin) {
       if (s.pinned < s.table.size()) { settle_holds(s); }
       auto const scanned = s.twins > 0 ? 0U : s.pinned;
+      std::uint32_t retired = 0; // the table has served: its front collects what retires
       for (auto j = scanned; j < s.table.size(); ++j) {
-        if (j >= s.pinned || own(s.table[j])) { let_go(s.table[j], retire); }
+        auto const block = s.table[j];
+        if ((j >= s.pinned || own(block)) && pool_->release_and_retire(block)) { s.table.remap(retired++, block); }
       }
+      retire_all(s.table.blocks().first(retired), retire);
       index_->release(std::move(s.pin));
     }
     s.table.shrink(0);
@@ -246,14 +251,24 @@ private:
   /// A block on the pinned path that the table reaches as an own copy.
   [[nodiscard]] auto own(block_id block) const noexcept -> bool { return pool_->state(block) == Pool::state_type::private_; }
 
+  /// Hands over blocks in one piece if \p retire takes them so.
   template <class Retire>
-  auto let_go(block_id block, Retire& retire) -> void {
-    if (pool_->release(block)) {
-      pool_->apply(block, Pool::event_type::retire);
-      retire(block);
+  static auto retire_all(std::span<block_id const> blocks, Retire& retire) -> void {
+    if constexpr (requires { retire(blocks); }) {
+      retire(blocks);
+    } else {
+      for (auto const block : blocks) { retire(block); }
     }
   }
+  template <class Retire>
+  auto let_go(block_id block, Retire& retire) -> void {
+    if (pool_->release_and_retire(block)) { retire(block); }
+  }
   auto keep_tokens(sequence_state& s, std::uint32_t at, std::span<token_id const> tokens) -> void {
+    if (tokens.size() == 1) { // decode
+      index_->tokens(s.table[geometry_.index(at)])[geometry_.offset(at)] = tokens.front();
+      return;
+    }
     while (!tokens.empty()) {
       auto const offset = geometry_.offset(at);
       auto const n = std::min<std::size_t>(geometry_.block_tokens() - offset, tokens.size());

@@ -22,20 +22,11 @@
 namespace quire::detail {
 
 /// \cond INTERNAL
-/// Whose blocks a row shows. Never leaves the cache.
-struct row_key {
-  std::uint32_t record = 0xffff'ffffU;
-  std::uint32_t generation = 0;
-  std::uint32_t version = 0;
-  friend auto operator==(row_key const&, row_key const&) noexcept -> bool = default;
-};
-
 class batch_rows {
 public:
   batch_rows(std::uint32_t rows, block_geometry geometry)
       : geometry_{geometry}, rows_(rows), first_position_(rows, 0), length_(rows, 0), query_start_(std::size_t{rows} + 1, 0) {
-    slot_.reserve(rows);
-    position_.reserve(rows);
+    make_room(rows);
     delta_.reserve(std::size_t{rows} * 2);
   }
   [[nodiscard]] auto capacity() const noexcept -> std::uint32_t { return static_cast<std::uint32_t>(rows_.size()); }
@@ -43,36 +34,44 @@ public:
   /// Starts a step whose longest table has \p columns blocks. \pre no view on this buffer is in flight.
   auto begin(std::uint32_t columns) -> void {
     delta_.clear();
-    slot_.clear();
-    position_.clear();
+    positions_ = 0;
     used_ = 0;
     whole_ = unseen_ || columns > columns_;
     unseen_ = false;
     if (columns > columns_) { widen(std::max(columns, columns_ * 2)); }
   }
   /// Adds the next row: \p q new positions behind \p committed, the first of them without a write if \p skip_first.
-  auto add(row_key const& key, page_table const& table, std::uint32_t committed, std::uint32_t q, bool skip_first) -> void {
-    auto const r = used_++;
-    auto& row = rows_[r];
-    if (row.key == key) {
-      if (row.filled < table.size()) { show(r, table, row.filled); }
-    } else {
-      row.key = key;
-      show(r, table, 0);
-    }
+  auto add(std::uint64_t stamp, page_table const& table, std::uint32_t committed, std::uint32_t q, bool skip_first) -> void {
+    auto const r = next_row(stamp, table);
     length_[r] = static_cast<std::int32_t>(committed + q);
+    if (auto const room = positions_ + q + rows_.size(); room > slot_.size()) { make_room(room); } // one for every row after it
+    auto* const slot = slot_.data() + positions_;
+    auto* const position = position_.data() + positions_;
     auto j = geometry_.index(committed);
     auto offset = geometry_.offset(committed);
-    for (std::uint32_t i = 0; i < q; ++i) {
-      slot_.push_back(std::int64_t{table[j].value()} * geometry_.block_tokens() + offset);
-      position_.push_back(static_cast<std::int32_t>(committed + i));
-      if (++offset == geometry_.block_tokens()) {
-        offset = 0;
-        ++j;
+    for (std::uint32_t i = 0; i < q;) { // block by block
+      auto const first = std::int64_t{table[j].value()} * geometry_.block_tokens() + offset;
+      auto const n = std::min(geometry_.block_tokens() - offset, q - i);
+      for (std::uint32_t k = 0; k < n; ++k) {
+        slot[i + k] = first + k;
+        position[i + k] = static_cast<std::int32_t>(committed + i + k);
       }
+      i += n;
+      offset = 0;
+      ++j;
     }
-    if (skip_first) { slot_[slot_.size() - q] = -1; }
-    query_start_[r + 1] = static_cast<std::int32_t>(slot_.size());
+    if (skip_first) { *slot = -1; }
+    positions_ += q;
+    query_start_[r + 1] = static_cast<std::int32_t>(positions_);
+  }
+  /// Adds the next row with one new position at \p slot behind \p committed.
+  auto add_one(std::uint64_t stamp, page_table const& table, std::uint32_t committed, std::int64_t slot) -> void {
+    auto const r = next_row(stamp, table);
+    auto const p = positions_++;
+    length_[r] = static_cast<std::int32_t>(committed + 1);
+    slot_[p] = slot;
+    position_[p] = static_cast<std::int32_t>(committed);
+    query_start_[r + 1] = static_cast<std::int32_t>(p + 1);
   }
   /// Ends the step: rows beyond it show nothing.
   auto end() -> void {
@@ -85,7 +84,7 @@ public:
   /// Forgets whose blocks the rows show, and lets the next view be copied whole: this one never reached a device, or
   /// blocks have moved since.
   auto distrust() noexcept -> void {
-    for (auto& row : rows_) { row.key = {}; }
+    for (auto& row : rows_) { row.stamp = 0; }
     unseen_ = true;
   }
 
@@ -99,8 +98,8 @@ public:
     v.first_position = {first_position_.data(), used_};
     v.length = {length_.data(), used_};
     v.query_start = {query_start_.data(), std::size_t{used_} + 1};
-    v.slot = slot_;
-    v.position = position_;
+    v.slot = {slot_.data(), positions_};
+    v.position = {position_.data(), positions_};
     v.delta = delta_;
     v.whole_table = whole_;
     return v;
@@ -108,12 +107,23 @@ public:
 
 private:
   struct row_state {
-    row_key key;
+    std::uint64_t stamp = 0;  // of the sequence and table version it shows; 0 = none
     std::uint32_t filled = 0; // columns that are not -1
   };
   static constexpr std::int32_t nothing = -1;
 
-  auto show(std::uint32_t r, page_table const& table, std::uint32_t from) -> void {
+  auto next_row(std::uint64_t stamp, page_table const& table) -> std::uint32_t {
+    auto const r = used_++;
+    auto& row = rows_[r];
+    if (row.stamp != stamp) [[unlikely]] {
+      row.stamp = stamp;
+      show(r, table, 0);
+    } else if (row.filled < table.size()) {
+      show(r, table, row.filled);
+    }
+    return r;
+  }
+  [[gnu::noinline]] auto show(std::uint32_t r, page_table const& table, std::uint32_t from) -> void {
     auto* cells = &table_[std::size_t{r} * columns_];
     for (auto c = from; c < table.size(); ++c) {
       auto const block = static_cast<std::int32_t>(table[c].value());
@@ -131,6 +141,11 @@ private:
       delta_.push_back({static_cast<std::int32_t>(r), static_cast<std::int32_t>(c), nothing});
     }
   }
+  [[gnu::noinline]] auto make_room(std::size_t positions) -> void {
+    auto const size = std::max(positions, 2 * slot_.size());
+    slot_.resize(size);
+    position_.resize(size);
+  }
   auto widen(std::uint32_t columns) -> void {
     std::vector<std::int32_t> wider(rows_.size() * columns, nothing);
     for (std::size_t r = 0; r < rows_.size(); ++r) {
@@ -142,10 +157,11 @@ private:
 
   block_geometry geometry_;
   std::uint32_t columns_ = 0;
-  std::uint32_t used_ = 0;  // rows of this step
-  std::uint32_t shown_ = 0; // rows of the step before
+  std::size_t positions_ = 0; // of this step
+  std::uint32_t used_ = 0;    // rows of this step
+  std::uint32_t shown_ = 0;   // rows of the step before
   bool whole_ = true;
-  bool unseen_ = true; // no device has a copy of the table
+  bool unseen_ = true;        // no device has a copy of the table
   std::vector<row_state> rows_;
   std::vector<std::int32_t> table_;
   std::vector<std::int32_t> first_position_;

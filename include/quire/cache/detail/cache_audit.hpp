@@ -11,9 +11,22 @@
 #include <string>
 #include <vector>
 
+#ifdef QUIRE_AUDIT
+#include <cstdio>  // std::fprintf
+#include <cstdlib> // std::abort
+#endif
+
 namespace quire::detail {
 
 /// \cond INTERNAL
+#ifdef QUIRE_AUDIT
+/// Where a QUIRE_AUDIT build ends when an operation has left a broken cache behind.
+[[noreturn]] inline auto audit_failed(char const* broken) noexcept -> void {
+  std::fprintf(stderr, "quire audit: %s\n", broken);
+  std::abort();
+}
+#endif
+
 /// Recounts holders, pins, promises and states from the tables of all sequences and compares. Returns the first invariant
 /// that is broken, empty if all hold.
 template <class Policies>

@@ -61,6 +61,7 @@ public:
   using record_type = record<phase_type, timelines>;
   using slot_type = step_slot<record_type>;
   static constexpr bool immediate = std::is_same_v<fence_type, immediate_fence>;
+  static constexpr bool silent = std::is_same_v<observer_type, null_observer>; // nobody wants an event per step
 
   cache_core(block_count blocks, cache_options const& options, digest_type digest, typename Policies::admission admission)
       : options_{options}, geometry_{options.block_tokens}, pool_{blocks}, index_{blocks, options.block_tokens, digest},
@@ -90,7 +91,9 @@ public:
     reclaim();
     auto const prompt = request.prompt.size();
     auto const refuse_with = [&](errc code, block_count needed = {}) {
-      observe([&](auto& o) { o.on_refuse({.scope = request.scope, .reason = code, .missing = needed}); });
+      auto const event = refuse_event{.scope = request.scope, .reason = code, .missing = needed};
+      stats_.on_refuse(event);
+      observe([&](auto& o) { o.on_refuse(event); });
       return tl::unexpected<refusal>{refusal{code, needed, block_count{promised_}, available(), pool_.capacity()}};
     };
     if (prompt == 0) { return refuse_with(errc::empty_prompt); }
@@ -110,7 +113,9 @@ public:
     s.table.reserve(budget + 1);
     auto found = prefix_match{block_count{0}, root, 0};
     if (request.reuse == reuse_rule::read_and_write) {
-      found = index_.match(root, request.prompt, s.table.open(geometry_.index(p)));
+      // Without skipped writes the last block is attached to copy its front: of a block of one token there is none.
+      auto const last = !options_.skip_writes && geometry_.block_tokens() == 1 ? p - 1 : geometry_.index(p);
+      found = index_.match(root, request.prompt, s.table.open(last));
     }
     auto const hit = found.blocks.value();
     auto const copies = !options_.skip_writes && hit * geometry_.block_tokens() == p ? 1U : 0U;
@@ -174,8 +179,8 @@ public:
     if (count > options_.max_rows.value()) { return refuse(errc::too_many_rows); }
     auto* const slot = idle_slot();
     if (slot == nullptr) { return refuse(errc::views_in_flight); }
-    limbo_.reserve();
-    slot->results.assign(count, {});
+    reserve_limbo();
+    slot->results.resize(count);
     slot->items.clear();
     slot->actions.clear();
     slot->claimed.clear();
@@ -186,16 +191,18 @@ public:
     slot->phase = step_phase::planned;
     open_ = slot;
     auto guard = undo{this, slot};
+    std::uint32_t rows = 0;
     for (std::size_t i = 0; i < count; ++i) {
       auto const item = item_of(i);
-      auto const status = add_item(*slot, *item.record, item.tokens, item.ids);
-      slot->results[i].status = status;
-      if (status == errc::ok) {
-        slot->results[i].row = row_id{static_cast<std::uint32_t>(slot->items.size() - 1)};
-      } else {
-        stats_.on_refuse({.scope = item.record->scope, .sequence = item.record->number, .reason = status});
-        observe([&](auto& o) { o.on_refuse({.scope = item.record->scope, .sequence = item.record->number, .reason = status}); });
+      auto& record = *item.record;
+      if (record.lane > 0 && item.ids.size() == 1 && record.epoch >= restart_below_) {
+        slot->results[i] = {errc::ok, row_id{rows++}};
+        add_in_lane(*slot, record, item.ids.front());
+        continue;
       }
+      auto const status = add_item(*slot, record, item.tokens, item.ids);
+      slot->results[i] = {status, status == errc::ok ? row_id{rows++} : row_id::none()};
+      if (status != errc::ok) { refused(record, status); }
     }
     slot->rows.end();
     slot->view = slot->rows.view(static_cast<std::int32_t>(slot_number(*slot)));
@@ -229,10 +236,16 @@ public:
     auto ids = std::span<token_id const>{slot.ids};
     for (auto& item : slot.items) {
       auto& record = *item.record;
-      auto const tokens = ids.first(item.known ? item.tokens : 0);
-      ids = ids.subspan(tokens.size());
       record.plan_open = false;
       note_ticket(record, timeline, until);
+      if (item.lane > 0 && !record.ending && silent) {
+        commit_in_lane(record, item.lane - 1, ids.front());
+        ++decoded;
+        ids = ids.subspan(1);
+        continue;
+      }
+      auto const tokens = ids.first(item.lane > 0 || record.ids_known ? item.tokens : 0);
+      ids = ids.subspan(tokens.size());
       if (record.ending) {
         all = false;
         ops_.roll_back(record.state, [&](block_id block) { discard(block, retire); });
@@ -244,11 +257,8 @@ public:
       if (!may_publish) { record.state.publishes = false; }
       auto const settled = ops_.commit(record.state, tokens, retire);
       if (record.state.publishes && settled.published + settled.duplicates > 0) { published(record, settled); }
-      if (std::is_same_v<observer_type, null_observer> && record.counted && record.covered >= record.prompt && !copied) {
-        decoded += grown(record);
-      } else {
-        committed(record, copied);
-      }
+      committed(record, copied);
+      open_lane(record);
     }
     if (decoded > 0) { stats_.on_commit({.computed_output = token_count{decoded}}); }
     return all;
@@ -267,7 +277,8 @@ public:
         if (pool_.state(block) != pool_type::state_type::condemned) { discard(block, retire); }
       });
       record.plan_open = false;
-      promise(record, record.ending ? 0 : item.owed);
+      if (item.lane == 0) { promise(record, record.ending ? 0 : record.owed); }
+      open_lane(record);
       if (launched) { note_ticket(record, slot.timeline, until); }
     }
     if (!launched) {
@@ -293,11 +304,12 @@ public:
   auto truncate(record_type& record, std::uint32_t length) -> expected<void> {
     if (record.plan_open) { return refuse(errc::plan_open); }
     if (length > record.state.committed) { return refuse(errc::out_of_range); }
-    limbo_.reserve();
+    reserve_limbo();
     ops_.truncate(record.state, length, retire_after(record));
     promise(record, owes(record));
-    ++record.version;
+    record.stamp = ++stamps_;
     record.ready = std::min(record.ready, length);
+    open_lane(record);
     return {};
   }
   auto resolve(record_type& record, std::span<token_id const> tokens) -> expected<void> {
@@ -306,6 +318,7 @@ public:
     if (record.epoch != epoch_) { record.state.publishes = false; }
     auto const settled = ops_.resolve(record.state, tokens);
     if (settled.published + settled.duplicates > 0) { published(record, settled); }
+    open_lane(record);
     return {};
   }
   /// Ends a sequence for good; its handle is used up. \p why must be legal in the life cycle.
@@ -372,10 +385,6 @@ public:
     for (auto const& list : draining_) { n += list.size(); }
     return n;
   }
-  [[nodiscard]] auto record_at(std::uint32_t i) noexcept -> record_type& { return records_[i]; }
-  [[nodiscard]] auto number_of(record_type const& record) const noexcept -> std::uint32_t {
-    return static_cast<std::uint32_t>(&record - records_.data());
-  }
   [[nodiscard]] auto slot_at(std::size_t i) noexcept -> slot_type& { return slots_[i]; }
   [[nodiscard]] auto slot_number(slot_type const& slot) const noexcept -> std::size_t {
     std::size_t i = 0;
@@ -389,7 +398,7 @@ public:
   auto compact() -> expected<std::vector<action>>;
 
 private:
-  using list_type = boost::intrusive::list<record_type>;
+  using list_type = boost::intrusive::list<record_type, boost::intrusive::member_hook<record_type, decltype(record_type::hook), &record_type::hook>>;
   static constexpr std::uint64_t max_positions = 0x7fff'ffffU; // the views carry positions as int32
 
   static auto at_least_one(std::uint32_t n, char const* what) -> std::uint32_t {
@@ -409,7 +418,7 @@ private:
 
   template <class F>
   auto observe(F f) noexcept -> void {
-    if constexpr (!std::is_same_v<observer_type, null_observer>) { f(observer_); }
+    if constexpr (!silent) { f(observer_); }
   }
 
   [[nodiscard]] auto movable(block_id block) const -> bool {
@@ -430,7 +439,8 @@ private:
     record.last = {};
     record.plan_open = record.ending = record.counted = record.resumed = false;
     record.phase = phase_type::waiting;
-    ++record.version;
+    record.lane = 0;
+    record.stamp = ++stamps_;
     promise(record, owes(record));
     columns_ = std::max(columns_, geometry_.blocks(limit));
   }
@@ -442,6 +452,53 @@ private:
   auto promise(record_type& record, std::uint32_t blocks) noexcept -> void {
     promised_ = promised_ - record.outstanding + blocks;
     record.outstanding = blocks;
+  }
+
+  auto refused(record_type const& record, errc why) noexcept -> void {
+    auto const event = refuse_event{.scope = record.scope, .sequence = record.number, .reason = why};
+    stats_.on_refuse(event);
+    observe([&](auto& o) { o.on_refuse(event); });
+  }
+
+  /// How far \p record may go on without anything but writing: inside its own last block, decoding, within its budget.
+  auto open_lane(record_type& record) noexcept -> void {
+    auto const& s = record.state;
+    auto const j = geometry_.index(s.committed);
+    auto const offset = geometry_.offset(s.committed);
+    record.lane = 0;
+    if (offset == 0 || j >= s.table.size() || j < s.pinned || !s.writer || s.skip_write) { return; }
+    if (s.known != s.committed || !record.counted || record.covered < record.prompt || record.covered > s.committed) { return; }
+    record.lane = std::min(geometry_.block_tokens() - offset, record.limit - s.committed);
+    record.lane_slot = s.table.slot(geometry_, token_pos{s.committed});
+  }
+  auto add_in_lane(slot_type& slot, record_type& record, token_id id) -> void {
+    auto& s = record.state;
+    slot.items.push_back({&record, 1, std::exchange(record.lane, 0)});
+    slot.ids.push_back(id);
+    record.plan_open = true;
+    s.reserved = s.committed + 1;
+    slot.rows.add_one(record.stamp, s.table, s.committed, record.lane_slot);
+    __builtin_prefetch(&index_.token_at(record.lane_slot), 1); // for the commit
+    if constexpr (timelines > 1) { wait_for_others(slot, record); }
+  }
+  auto commit_in_lane(record_type& record, std::uint32_t left, token_id id) -> void {
+    auto& s = record.state;
+    index_.token_at(record.lane_slot++) = id;
+    s.known = s.committed = s.reserved;
+    record.lane = left;
+    if (left == 0) { leave_lane(record); }
+  }
+  /// Notes what a lane has added; its commits counted it already.
+  auto note_lane(record_type& record) noexcept -> void {
+    if (record.counted) { record.covered = std::max(record.covered, record.state.committed); }
+  }
+  /// The last block is full, or the budget is used up.
+  [[gnu::noinline]] auto leave_lane(record_type& record) -> void {
+    note_lane(record);
+    if (record.epoch != epoch_) { record.state.publishes = false; }
+    auto const settled = ops_.settle(record.state);
+    if (settled.published + settled.duplicates > 0) { published(record, settled); }
+    open_lane(record);
   }
 
   auto add_item(slot_type& slot, record_type& record, std::uint32_t q, std::span<token_id const> ids) -> errc {
@@ -459,24 +516,38 @@ private:
       if (!Policies::copy::allowed && ops_.must_copy(s)) { return errc::not_supported; }
       if (need > available().value()) { return errc::no_blocks; }
     }
-    slot.items.push_back({&record, q, record.outstanding, !ids.empty()});
-    slot.ids.insert(slot.ids.end(), ids.begin(), ids.end());
-    if (need > 0) {
-      slot.fresh.resize(need);
-      s.table.reserve(s.table.size() + need);
-      take(slot, need);
-    }
-    auto const copy_from = s.committed;
-    ops_.reserve(s, q, {slot.fresh.data(), need});
+    note_lane(record);
+    slot.items.push_back({&record, q, 0});
+    record.lane = 0;
+    record.owed = record.outstanding;
+    record.ids_known = !ids.empty();
+    keep_ids(slot, ids);
     record.plan_open = true;
     if (need > 0) {
-      promise(record, record.outstanding - std::min(record.outstanding, need));
-      add_actions(slot, record, need, copy_from);
+      reserve_with_blocks(slot, record, q, need);
+    } else {
+      ops_.reserve(s, q, {});
     }
     if constexpr (timelines > 1) { wait_for_others(slot, record); }
-    if (s.copy_source) { ++record.version; }
-    slot.rows.add({number_of(record), record.generation, record.version}, s.table, s.committed, q, s.skip_write);
+    slot.rows.add(record.stamp, s.table, s.committed, q, s.skip_write);
     return errc::ok;
+  }
+  auto keep_ids(slot_type& slot, std::span<token_id const> ids) -> void {
+    if (ids.size() == 1) { // decode
+      slot.ids.push_back(ids.front());
+    } else {
+      slot.ids.insert(slot.ids.end(), ids.begin(), ids.end());
+    }
+  }
+  [[gnu::noinline]] auto reserve_with_blocks(slot_type& slot, record_type& record, std::uint32_t q, std::uint32_t need) -> void {
+    auto& s = record.state;
+    slot.fresh.resize(need);
+    s.table.reserve(s.table.size() + need);
+    take(slot, need);
+    ops_.reserve(s, q, slot.fresh);
+    promise(record, record.outstanding - std::min(record.outstanding, need));
+    if (s.copy_source) { record.stamp = ++stamps_; }
+    add_actions(slot, record, need, s.committed);
   }
 
   /// Fills `slot.fresh` with \p need blocks: free ones first, then victims. \pre that many are available
@@ -560,9 +631,11 @@ private:
     }
     return retire_under(timeline_id{0}, ticket{});
   }
+  /// Every step that is launched may retire blocks under a ticket of its own, and so may the operation at hand.
+  auto reserve_limbo() -> void { limbo_.reserve(timelines + slots_.size()); }
   auto drain_limbo() -> void {
     if (limbo_.size() == block_count{}) { return; }
-    limbo_.reserve();
+    reserve_limbo();
     for (std::uint32_t t = 0; t < timelines; ++t) {
       limbo_.drain(timeline_id{t}, [&](ticket k) { return reached(timeline_id{t}, k); }, [&](block_id block) {
         for (auto later = t + 1; later < timelines; ++later) {
@@ -574,10 +647,7 @@ private:
   }
   template <class Retire>
   auto discard(block_id block, Retire const& retire) -> void {
-    if (pool_.release(block)) {
-      pool_.apply(block, block_event_type::retire);
-      retire(block);
-    }
+    if (pool_.release_and_retire(block)) { retire(block); }
   }
   /// Gives back what an ended record holds, now or when in-flight work is done with it.
   auto finish(record_type& record) -> void {
@@ -589,7 +659,7 @@ private:
         return;
       }
     }
-    ops_.drop(record.state, [this](block_id block) { pool_.reclaim(block); });
+    ops_.drop(record.state, [this](auto blocks) { pool_.reclaim(blocks); }); // one or many
     if (auto const to = Policies::request_states::table.next(record.phase, request_event_type::release)) { record.phase = *to; }
     unused_.push_front(record);
   }
@@ -658,6 +728,7 @@ private:
   std::array<ticket, timelines> abandoned_{};
   std::uint64_t serials_ = 0;
   std::uint64_t numbers_ = 0;
+  std::uint64_t stamps_ = 0;
   std::uint32_t promised_ = 0;
   std::uint32_t columns_ = 1;
   std::uint32_t epoch_ = 0;

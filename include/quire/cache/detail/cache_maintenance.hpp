@@ -42,11 +42,12 @@ auto cache_core<Policies>::abandon(timeline_id timeline) -> expected<block_count
       }
     }
     if (length == record.state.committed) { continue; }
+    note_lane(record);
     ops_.truncate(record.state, length, give_up);
     record.ready = std::min(record.ready, length);
-    record.covered = std::max(record.covered, length);
-    ++record.version;
+    record.stamp = ++stamps_;
     promise(record, owes(record));
+    open_lane(record);
   }
   for (auto& list : draining_) {
     for (auto at = list.begin(); at != list.end();) {
@@ -102,7 +103,8 @@ auto cache_core<Policies>::compact() -> expected<std::vector<action>> {
     for (std::uint32_t j = 0; j < table.size(); ++j) {
       if (auto const place = to[table[j].value()]) { table.remap(j, place); }
     }
-    ++record.version;
+    record.stamp = ++stamps_;
+    open_lane(record);
   }
   for (auto& slot : slots_) { slot.rows.distrust(); }
   return moves;

@@ -19,26 +19,37 @@ namespace quire::detail {
 /// \cond INTERNAL
 /// A record is in exactly one list: unused, live, or draining on the timeline it waits for. A released sequence whose
 /// tables in-flight work may still read *drains*: it keeps its pin and blocks until that work's ticket is reached.
+///
+/// What a decode step touches fills the first two cache lines.
 template <class Phase, std::size_t Timelines>
-struct record : boost::intrusive::list_base_hook<boost::intrusive::link_mode<boost::intrusive::normal_link>> {
-  sequence_state state;
-  std::uint32_t generation = 0;  // of the handle that may use it
-  std::uint32_t version = 0;     // changes whenever table entries changed other than by appending
-  std::uint32_t limit = 0;       // [tokens] permitted
-  std::uint32_t outstanding = 0; // [blocks] promised and not taken yet
+struct alignas(64) record {
+  sequence_state state; // 64 bytes
+
+  // The lane: positions that may be appended without looking at blocks, copies, limits or the life cycle, and the slot of
+  // the first of them. Derived from everything else by `cache_core::open_lane`, closed (0) while a plan is open.
+  std::int64_t lane_slot = 0;
+  std::uint32_t lane = 0;       // [tokens]
+  std::uint32_t generation = 0; // of the handle that may use it
+  std::uint64_t stamp = 0;      // unique; a new one whenever table entries changed other than by appending
+  std::uint32_t epoch = 0;
   bool plan_open = false;
-  bool ending = false;  // ended while its plan was open
-  bool counted = false; // its first commit was counted
+  bool ids_known = false; // the open plan has its token ids
+  bool ending = false;    // ended while its plan was open
+  bool counted = false;   // its first commit was counted
+  std::uint32_t limit = 0;       // [tokens] permitted
+  std::uint32_t prompt = 0;      // [tokens]
+  std::uint32_t covered = 0;     // [tokens] counted in the statistics; what a lane added since is counted, not noted
+  std::uint32_t outstanding = 0; // [blocks] promised and not taken yet
+  std::uint32_t owed = 0;        // [blocks] the same before the open plan
+  std::uint32_t ready = 0;       // [tokens] known to be finished on their device
+
+  std::array<ticket, Timelines> last{}; // of the last step that touched it, per timeline
+  std::uint32_t attached = 0;           // [tokens] found at admission
   bool resumed = false;
   Phase phase{};
-  std::uint32_t prompt = 0;   // [tokens]
-  std::uint32_t attached = 0; // [tokens] found at admission
-  std::uint32_t covered = 0;  // [tokens] counted in the statistics
-  std::uint32_t epoch = 0;
-  std::uint32_t ready = 0; // [tokens] known to be finished on their device
   scope_number scope;
   sequence_number number;
-  std::array<ticket, Timelines> last{}; // of the last step that touched it, per timeline
+  boost::intrusive::list_member_hook<boost::intrusive::link_mode<boost::intrusive::normal_link>> hook;
 };
 /// \endcond
 

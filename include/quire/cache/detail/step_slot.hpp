@@ -23,8 +23,7 @@ struct step_slot {
   struct planned_item {
     Record* record;
     std::uint32_t tokens;
-    std::uint32_t owed;  // [blocks] promised to it before the plan
-    bool known;          // its token ids are in `ids`
+    std::uint32_t lane; // [tokens] its lane before the plan; 0 unless it needed nothing but a slot
   };
 
   step_slot(std::uint32_t rows_wanted, block_geometry geometry) : rows{rows_wanted, geometry} {}

@@ -38,6 +38,7 @@ public:
   [[nodiscard]] auto of(std::uint32_t block) const noexcept -> std::span<token_id const> {
     return {&tokens_[std::size_t{block} * block_tokens_], block_tokens_};
   }
+  [[nodiscard]] auto at(std::int64_t slot) noexcept -> token_id& { return tokens_[static_cast<std::size_t>(slot)]; }
   [[nodiscard]] auto digest(std::uint32_t block) const noexcept -> digest_type const& { return digests_[block]; }
 
   /// Digest of \p block behind \p parent, kept.

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every pair of state and event of both life cycles against a list of legal edges that was written by hand from S25.
+#include <quire/block/block_state.hpp>
+#include <quire/block/concepts.hpp>
+#include <quire/sequence/request_state.hpp>
+
+#include "support/catch_compat.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <tuple>
+#include <vector>
+
+namespace {
+using namespace quire;
+
+template <class Lifecycle>
+using edge = std::tuple<typename Lifecycle::state, typename Lifecycle::event, typename Lifecycle::state>;
+
+template <class Lifecycle>
+void compare(std::vector<edge<Lifecycle>> const& legal) {
+  using state = typename Lifecycle::state;
+  using event = typename Lifecycle::event;
+  std::size_t found = 0;
+  for (std::size_t s = 0; s < static_cast<std::size_t>(state::count_); ++s) {
+    for (std::size_t e = 0; e < static_cast<std::size_t>(event::count_); ++e) {
+      auto const from = static_cast<state>(s);
+      auto const what = static_cast<event>(e);
+      auto expected = std::optional<state>{};
+      for (auto const& [a, b, c] : legal) {
+        if (a == from && b == what) { expected = c; }
+      }
+      INFO("state " << s << " event " << e);
+      CHECK(Lifecycle::table.next(from, what) == expected);
+      CHECK(Lifecycle::table.allows(from, what) == expected.has_value());
+      found += expected.has_value() ? 1U : 0U;
+    }
+  }
+  CHECK(found == legal.size());
+  CHECK(std::size(Lifecycle::edges) == legal.size());
+}
+} // namespace
+
+TEST_CASE("S25: every state and event of a block") {
+  using s = block_state;
+  using e = block_event;
+  compare<standard_block_lifecycle>({
+      {s::free, e::allocate, s::writing},        // a plan takes it
+      {s::writing, e::commit, s::private_},      // its first positions count
+      {s::writing, e::retire, s::retiring},      // rolled back after launch
+      {s::private_, e::publish, s::published},   // full: matchable
+      {s::private_, e::retire, s::retiring},     // last holder left
+      {s::published, e::unpublish, s::private_}, // device lost, holder stays
+      {s::published, e::claim, s::condemned},    // victim of a plan
+      {s::published, e::retire, s::retiring},    // device lost, nobody holds it
+      {s::condemned, e::restore, s::published},  // plan dropped
+      {s::condemned, e::evict, s::retiring},     // plan launched
+      {s::retiring, e::reclaim, s::free},        // past the fence
+  });
+}
+
+TEST_CASE("S25: the only way back to free passes the fence") {
+  for (auto const& edge : standard_block_lifecycle::edges) {
+    if (edge.to == block_state::free) {
+      CHECK(edge.from == block_state::retiring);
+      CHECK(edge.event == block_event::reclaim);
+    }
+    if (edge.from == block_state::free) { CHECK(edge.event == block_event::allocate); }
+  }
+}
+
+TEST_CASE("S25: every state and event of a request") {
+  using s = request_state;
+  using e = request_event;
+  auto legal = std::vector<edge<standard_request_lifecycle>>{
+      {s::waiting, e::start, s::prefilling},     {s::waiting, e::decode, s::decoding},
+      {s::prefilling, e::start, s::prefilling},  {s::prefilling, e::decode, s::decoding},
+      {s::decoding, e::decode, s::decoding},     {s::prefilling, e::preempt, s::preempted},
+      {s::decoding, e::preempt, s::preempted},   {s::preempted, e::resume, s::waiting},
+  };
+  for (auto const alive : {s::waiting, s::prefilling, s::decoding}) { legal.emplace_back(alive, e::finish, s::finished); }
+  for (auto const alive : {s::waiting, s::prefilling, s::decoding, s::preempted}) {
+    legal.emplace_back(alive, e::cancel, s::cancelled);
+    legal.emplace_back(alive, e::time_out, s::timed_out);
+    legal.emplace_back(alive, e::fail, s::failed);
+  }
+  for (auto const ended : {s::finished, s::cancelled, s::timed_out, s::failed}) {
+    legal.emplace_back(ended, e::release, s::released);
+  }
+  compare<standard_request_lifecycle>(legal);
+}
+
+TEST_CASE("case 42: cancel and time-out are legal in every state of a living request and end in one release") {
+  for (auto const alive : {request_state::waiting, request_state::prefilling, request_state::decoding, request_state::preempted}) {
+    for (auto const end : {request_event::cancel, request_event::time_out}) {
+      auto const ended = standard_request_lifecycle::table.next(alive, end);
+      REQUIRE(ended.has_value());
+      CHECK(standard_request_lifecycle::table.next(*ended, request_event::release) == request_state::released);
+    }
+  }
+  for (std::size_t e = 0; e < static_cast<std::size_t>(request_event::count_); ++e) {
+    CHECK_FALSE(standard_request_lifecycle::table.allows(request_state::released, static_cast<request_event>(e)));
+  }
+}
+
+// block_lifecycle: an engine may add states.
+namespace {
+enum class more_state : std::uint8_t { free, writing, private_, published, condemned, retiring, parked, count_ };
+enum class more_event : std::uint8_t { allocate, commit, publish, unpublish, claim, restore, evict, retire, reclaim, park, count_ };
+struct more_lifecycle {
+  using state = more_state;
+  using event = more_event;
+  static constexpr transition<state, event> edges[] = {{state::free, event::allocate, state::writing},
+                                                       {state::private_, event::park, state::parked}};
+  static constexpr transition_table<state, event> table{edges};
+};
+static_assert(block_lifecycle<standard_block_lifecycle>);
+static_assert(block_lifecycle<more_lifecycle>);
+static_assert(!block_lifecycle<int>);
+static_assert(!block_lifecycle<standard_request_lifecycle>); // its states are others
+
+struct without_state {
+  using event = block_event;
+  static constexpr auto& table = standard_block_lifecycle::table;
+};
+struct without_event {
+  using state = block_state;
+  static constexpr auto& table = standard_block_lifecycle::table;
+};
+struct without_table {
+  using state = block_state;
+  using event = block_event;
+};
+template <class Next, class Allows, bool Noexcept = true>
+struct table_of {
+  auto next(block_state, block_event) const noexcept(Noexcept) -> Next { return {}; }
+  auto allows(block_state, block_event) const noexcept(Noexcept) -> Allows { return {}; }
+};
+template <class Table>
+struct with_table {
+  using state = block_state;
+  using event = block_event;
+  static constexpr Table table{};
+};
+struct without_allows {
+  auto next(block_state, block_event) const noexcept -> std::optional<block_state> { return {}; }
+};
+struct without_next {
+  auto allows(block_state, block_event) const noexcept -> bool { return false; }
+};
+enum class no_free : std::uint8_t { published, count_ };
+enum class no_published : std::uint8_t { free, count_ };
+enum class no_reclaim : std::uint8_t { allocate, count_ };
+enum class no_allocate : std::uint8_t { reclaim, count_ };
+template <class State, class Event>
+struct over {
+  using state = State;
+  using event = Event;
+  struct table_type {
+    auto next(State, Event) const noexcept -> std::optional<State> { return {}; }
+    auto allows(State, Event) const noexcept -> bool { return false; }
+  };
+  static constexpr table_type table{};
+};
+static_assert(block_lifecycle<over<block_state, block_event>>);
+static_assert(!block_lifecycle<over<no_free, block_event>>);
+static_assert(!block_lifecycle<over<no_published, block_event>>);
+static_assert(!block_lifecycle<over<block_state, no_reclaim>>);
+static_assert(!block_lifecycle<over<block_state, no_allocate>>);
+static_assert(block_lifecycle<with_table<table_of<std::optional<block_state>, bool>>>);
+static_assert(!block_lifecycle<with_table<table_of<std::optional<block_state>, bool, false>>>);
+static_assert(!block_lifecycle<with_table<table_of<block_state, bool>>>);
+static_assert(!block_lifecycle<with_table<table_of<std::optional<block_state>, int>>>);
+static_assert(!block_lifecycle<with_table<without_allows>>);
+static_assert(!block_lifecycle<with_table<without_next>>);
+static_assert(!block_lifecycle<without_state>);
+static_assert(!block_lifecycle<without_event>);
+static_assert(!block_lifecycle<without_table>);
+} // namespace
