@@ -16,6 +16,7 @@
 
 #include <quire/block/block_state.hpp>
 #include <quire/block/concepts.hpp>
+#include <quire/block/fwd.hpp>
 #include <quire/block/lifo_allocation.hpp>
 #include <quire/core/config_error.hpp>
 #include <quire/core/contract.hpp>
@@ -31,7 +32,7 @@ namespace quire {
 
 /// A pool of blocks with their states and holders. Knows nothing of tokens, prefixes or sequences.
 /// \tparam Allocation models `allocation_policy`. \tparam Lifecycle models `block_lifecycle`.
-template <allocation_policy Allocation = lifo_allocation, block_lifecycle Lifecycle = standard_block_lifecycle>
+template <allocation_policy Allocation, block_lifecycle Lifecycle>
 class block_pool {
 public:
   /// States of the life cycle.
@@ -109,23 +110,36 @@ public:
     apply(block, event_type::reclaim);
     free_.give(block);
   }
-  /// The same for many blocks, in their order. \complexity O(blocks)
-  auto reclaim(std::span<block_id const> blocks) -> void {
-    for (auto const block : blocks) {
-      QUIRE_EXPECTS(holders(block) == 0);
-      apply(block, event_type::reclaim);
-    }
-    if constexpr (requires { free_.give(blocks); }) {
-      free_.give(blocks);
-    } else {
-      for (auto const block : blocks) { free_.give(block); }
-    }
-  }
   /// Retires and reclaims at once: the path of a block that no in-flight work touches.
   auto retire_and_reclaim(block_id block) -> void {
     QUIRE_EXPECTS(holders(block) == 0);
     words_[block.value()] = word(after(after(state(block), event_type::retire), event_type::reclaim), 0);
     free_.give(block);
+  }
+  /// Drops a holder of each of \p blocks and frees those that had no other: what a sequence held that no in-flight work
+  /// touches. Words come in runs of equal ones, so the table is asked once a run.
+  /// \pre as `release_and_retire` and `reclaim`; no block is named twice. \complexity O(blocks)
+  auto release_and_reclaim(std::span<block_id const> blocks) -> void {
+    std::uint32_t seen = 0; // a word without holders: none of these
+    std::uint32_t next = 0;
+    auto all_free = true;
+    for (auto const block : blocks) {
+      QUIRE_EXPECTS(block.value() < words_.size());
+      auto& current = words_[block.value()];
+      if (current != seen) {
+        QUIRE_EXPECTS(holders(block) > 0);
+        seen = current;
+        next = holders(block) > 1 ? current - 1 : word(after(after(state(block), event_type::retire), event_type::reclaim), 0);
+        all_free = all_free && next == 0;
+      }
+      current = next;
+    }
+    if constexpr (requires { free_.give(blocks); }) {
+      if (all_free) { return free_.give(blocks); }
+    }
+    for (auto const block : blocks) {
+      if (words_[block.value()] == 0) { free_.give(block); }
+    }
   }
   /// Turns an evicted victim into a block of its new holder: condemned → retiring → free → writing. The fence
   /// is passed because a block is only evictable after every reader's ticket was reached.

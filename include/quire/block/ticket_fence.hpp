@@ -5,6 +5,7 @@
 /// A fence of counters: the engine issues a ticket after enqueuing work and says how far a timeline has come.
 
 #include <quire/block/concepts.hpp>
+#include <quire/block/fwd.hpp>
 
 #include <array>
 #include <cstddef>
@@ -15,7 +16,7 @@ namespace quire {
 /// Monotone tickets on \p Timelines device queues. Nothing is polled: completion is *told* (by a step counter, an
 /// event, a host-mapped counter), so that the same calls give the same decisions on every rank.
 /// \tparam Timelines number of device queues, at least 1.
-template <std::size_t Timelines = 1>
+template <std::size_t Timelines>
 class ticket_fence {
 public:
   static_assert(Timelines >= 1, "ticket_fence needs at least one timeline");

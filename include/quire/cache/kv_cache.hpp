@@ -16,6 +16,7 @@
 #include <quire/cache/detail/cache_audit.hpp>
 #include <quire/cache/detail/cache_core.hpp>
 #include <quire/cache/detail/cache_maintenance.hpp>
+#include <quire/cache/fwd.hpp>
 #include <quire/cache/policies.hpp>
 #include <quire/cache/refusal.hpp>
 #include <quire/cache/requests.hpp>
@@ -41,7 +42,7 @@
 namespace quire {
 
 /// The cache. \tparam Policies one struct with a policy per role; see `default_policies`.
-template <class Policies = default_policies>
+template <class Policies>
 class kv_cache {
   static_assert(allocation_policy<typename Policies::allocation>, "kv_cache: allocation must model quire::allocation_policy (docs/concepts/allocation_policy.md)");
   static_assert(block_lifecycle<typename Policies::block_states>, "kv_cache: block_states must model quire::block_lifecycle (docs/concepts/lifecycle_policy.md)");
@@ -315,7 +316,8 @@ public:
   }
 
   /// Cuts a sequence back to its first \p length positions; what is shared stays shared. Length 0 empties it.
-  /// \errors errc::out_of_range beyond the length, errc::plan_open; nothing has changed then. \source B6; case 117
+  /// \errors errc::out_of_range beyond the length; errc::plan_open; errc::no_blocks if what is cut off stays in use by others
+  /// and the budget that it opens again does not fit beside what is promised. Nothing has changed then. \source B6; case 117
   auto truncate(sequence const& s, token_count length) -> expected<void> {
     auto& record = checked(s);
     guard const hold{*state_};

@@ -57,6 +57,7 @@ concept prefix_index =
       { i.open_root(scope) } -> std::same_as<node_id>;
       { c.match(root, tokens, out) } noexcept -> std::same_as<prefix_match>;
       { c.would_pin(match) } noexcept -> std::same_as<block_count>;
+      { c.would_release(held, n) } noexcept -> std::same_as<block_count>;
       { i.pin(match) } -> std::same_as<prefix_pin>;
       { i.pin_back(held, n) } -> std::same_as<prefix_pin>;
       { i.publish(pin, blocks) } -> std::same_as<publish_result>;

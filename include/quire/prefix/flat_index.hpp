@@ -20,6 +20,7 @@
 #include <quire/prefix/detail/bucket_table.hpp>
 #include <quire/prefix/detail/compare_tokens.hpp>
 #include <quire/prefix/detail/token_store.hpp>
+#include <quire/prefix/fwd.hpp>
 #include <quire/prefix/lru_eviction.hpp>
 
 #include <algorithm>
@@ -35,7 +36,7 @@ namespace quire {
 
 /// One node per block, found by chained digest. Models `prefix_index`.
 /// \tparam Eviction models `eviction_policy`. \tparam Digest models `digest_policy`.
-template <class Eviction = lru_eviction, class Digest = xxh3_128_digest>
+template <class Eviction, class Digest>
 class flat_index {
 public:
   static_assert(eviction_policy<Eviction>, "flat_index: Eviction must model quire::eviction_policy (docs/concepts/eviction_policy.md)");
@@ -75,6 +76,12 @@ public:
   [[nodiscard]] auto would_pin(prefix_match const& match) const noexcept -> block_count {
     std::uint32_t n = 0;
     for (auto at = match.node.value(); !root(at) && nodes_[at].busy == 0; at = nodes_[at].parent) { ++n; }
+    return block_count{n};
+  }
+  /// See `run_tree::would_release`.
+  [[nodiscard]] auto would_release(prefix_pin const& held, block_count back) const noexcept -> block_count {
+    std::uint32_t n = 0;
+    for (auto at = held.node().value(); n < back.value() && !root(at) && nodes_[at].busy == 1; at = nodes_[at].parent) { ++n; }
     return block_count{n};
   }
   /// See `run_tree::pin`.

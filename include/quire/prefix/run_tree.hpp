@@ -32,6 +32,7 @@
 #include <quire/prefix/detail/compare_tokens.hpp>
 #include <quire/prefix/detail/extent_arena.hpp>
 #include <quire/prefix/detail/token_store.hpp>
+#include <quire/prefix/fwd.hpp>
 #include <quire/prefix/lru_eviction.hpp>
 #include <quire/prefix/node_id.hpp>
 #include <quire/prefix/prefix_match.hpp>
@@ -49,7 +50,7 @@ namespace quire {
 
 /// The default prefix index. Models `prefix_index`.
 /// \tparam Eviction models `eviction_policy`. \tparam Digest models `digest_policy`.
-template <class Eviction = lru_eviction, class Digest = xxh3_128_digest>
+template <class Eviction, class Digest>
 class run_tree {
 public:
   static_assert(eviction_policy<Eviction>, "run_tree: Eviction must model quire::eviction_policy (docs/concepts/eviction_policy.md)");
@@ -105,6 +106,16 @@ public:
     std::uint32_t n = 0;
     for (auto at = match.node.value(); !root(at) && nodes_[at].busy == 0; at = nodes_[at].parent) {
       n += at == match.node.value() ? match.offset : nodes_[at].length;
+    }
+    return block_count{n};
+  }
+
+  /// Blocks that would become evictable if \p held were given back while its path without the last \p back blocks stays
+  /// pinned. \complexity O(nodes walked)
+  [[nodiscard]] auto would_release(prefix_pin const& held, block_count back) const noexcept -> block_count {
+    std::uint32_t n = 0;
+    for (auto at = held.node().value(); n < back.value() && !root(at) && nodes_[at].busy == 1; at = nodes_[at].parent) {
+      n += std::min<std::uint32_t>(back.value() - n, nodes_[at].length);
     }
     return block_count{n};
   }

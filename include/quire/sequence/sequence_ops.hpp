@@ -18,6 +18,7 @@
 #include <quire/sequence/sequence_state.hpp>
 
 #include <algorithm>
+#include <concepts>
 #include <cstdint>
 #include <span>
 #include <utility>
@@ -105,7 +106,7 @@ public:
   }
 
   /// Advances the length over everything reserved, whose ids are \p tokens, or unknown if empty. Publishes what is full.
-  /// \param retire receives blocks whose last holder this was (state `retiring`).
+  /// \param retire receives blocks whose last holder this was (state `retiring`) and, if it takes pins, the pin on a copied block.
   /// \post (1) committed = reserved. \complexity O(new blocks)
   /// \source S26 (2, 4)
   template <class Retire>
@@ -197,10 +198,29 @@ public:
     child.writer = false;
     child.skip_write = parent.skip_write && whole;
     child.publishes = parent.publishes;
+    child.forked = parent.forked = true;
+  }
+
+  /// [blocks] that cutting \p s back to \p length would make free or evictable, at once or past their fence.
+  /// \pre no plan is open; `length <= committed`. \complexity O(blocks dropped)
+  [[nodiscard]] auto would_free(sequence_state& s, std::uint32_t length) -> std::uint32_t {
+    settle_holds(s);
+    auto const size = geometry_.blocks(length);
+    auto n = size < s.pinned ? index_->would_release(s.pin, block_count{s.pinned - size}).value() : 0U;
+    for (auto j = s.twins > 0 ? size : std::max(size, s.pinned); j < s.table.size(); ++j) {
+      n += (j >= s.pinned || own(s.table[j])) && pool_->holders(s.table[j]) == 1 ? 1U : 0U;
+    }
+    return n;
+  }
+  /// True if a sequence cut back to \p length would have to copy a block before it writes again.
+  /// \pre as `would_free`, which was called before
+  [[nodiscard]] auto would_copy(sequence_state const& s, std::uint32_t length) const noexcept -> bool {
+    auto const j = geometry_.index(length);
+    return geometry_.offset(length) != 0 && (j < s.pinned || pool_->holders(s.table[j]) > 1);
   }
 
   /// Cuts \p s back to \p length positions. Nothing unpublishes: what was shared stays shared.
-  /// \param retire receives private blocks whose last holder this was (state `retiring`).
+  /// \param retire receives private blocks whose last holder this was (state `retiring`) and, if it takes pins, the longer pin.
   /// \pre no plan is open; `length <= committed`. \complexity O(blocks dropped)
   /// \source B6; cases 79, 117
   template <class Retire>
@@ -216,7 +236,7 @@ public:
       }
     }
     s.table.shrink(size);
-    if (size < s.pinned) { pin_shorter(s, size); }
+    if (size < s.pinned) { pin_shorter(s, size, retire); }
     s.committed = s.reserved = length;
     s.known = std::min(s.known, length);
     s.table_before = size;
@@ -226,40 +246,42 @@ public:
   }
 
   /// Gives everything back. \post \p s is empty. \pre no plan is open.
-  /// \param retire receives private blocks whose last holder this was, one by one or, if it accepts a span, at once.
+  /// \param retire receives private blocks whose last holder this was (state `retiring`).
   /// \complexity O(nodes) for what is pinned + O(private blocks)
   /// \source S26 (5)
   template <class Retire>
   auto drop(sequence_state& s, Retire retire) -> void {
-    if (s.pin) {
-      if (s.pinned < s.table.size()) { settle_holds(s); }
-      auto const scanned = s.twins > 0 ? 0U : s.pinned;
-      std::uint32_t retired = 0; // the table has served: its front collects what retires
-      for (auto j = scanned; j < s.table.size(); ++j) {
-        auto const block = s.table[j];
-        if ((j >= s.pinned || own(block)) && pool_->release_and_retire(block)) { s.table.remap(retired++, block); }
-      }
-      retire_all(s.table.blocks().first(retired), retire);
-      index_->release(std::move(s.pin));
-    }
-    s.table.shrink(0);
-    s.pinned = s.twins = s.committed = s.known = s.reserved = s.table_before = 0;
-    s.writer = s.skip_write = false;
+    end(s, [&](std::span<block_id const> held) {
+      for (auto const block : held) { let_go(block, retire); }
+    });
+  }
+  /// The same where no in-flight work touches the blocks any more: private ones are free at once.
+  auto drop(sequence_state& s) -> void {
+    end(s, [&](std::span<block_id const> held) { pool_->release_and_reclaim(held); });
   }
 
 private:
   /// A block on the pinned path that the table reaches as an own copy.
   [[nodiscard]] auto own(block_id block) const noexcept -> bool { return pool_->state(block) == Pool::state_type::private_; }
 
-  /// Hands over blocks in one piece if \p retire takes them so.
-  template <class Retire>
-  static auto retire_all(std::span<block_id const> blocks, Retire& retire) -> void {
-    if constexpr (requires { retire(blocks); }) {
-      retire(blocks);
-    } else {
-      for (auto const block : blocks) { retire(block); }
+  /// Empties \p s; \p discard(span) drops its hold on blocks that it reaches through its table and not through its pin.
+  template <class Discard>
+  auto end(sequence_state& s, Discard discard) -> void {
+    if (s.pin) {
+      if (s.pinned < s.table.size()) { settle_holds(s); }
+      std::uint32_t twins = 0;
+      for (std::uint32_t j = 0; twins < s.twins; ++j) { // the table has served: its front collects them
+        if (own(s.table[j])) { s.table.remap(twins++, s.table[j]); }
+      }
+      discard(s.table.blocks().first(twins));
+      discard(s.table.blocks().subspan(s.pinned));
+      index_->release(std::move(s.pin));
     }
+    s.table.shrink(0);
+    s.pinned = s.twins = s.committed = s.known = s.reserved = s.table_before = 0;
+    s.writer = s.skip_write = s.forked = false;
   }
+
   template <class Retire>
   auto let_go(block_id block, Retire& retire) -> void {
     if (pool_->release_and_retire(block)) { retire(block); }
@@ -295,11 +317,16 @@ private:
       --s.twins;
       let_go(source, retire);
     }
-    pin_shorter(s, j);
+    pin_shorter(s, j, retire);
   }
-  auto pin_shorter(sequence_state& s, std::uint32_t pinned) -> void {
+  template <class Retire>
+  auto pin_shorter(sequence_state& s, std::uint32_t pinned, Retire& retire) -> void {
     auto shorter = index_->pin_back(s.pin, block_count{s.pinned - pinned});
-    index_->release(std::move(s.pin));
+    if constexpr (std::invocable<Retire&, prefix_pin&&>) {
+      retire(std::move(s.pin)); // in-flight work may read what only this pin protects
+    } else {
+      index_->release(std::move(s.pin));
+    }
     s.pin = std::move(shorter);
     s.pinned = pinned;
   }
@@ -326,6 +353,7 @@ private:
   }
   /// True if a block behind the first unpinned one was published by another holder, so that the pin must get there.
   [[nodiscard]] auto adoptable_behind(sequence_state const& s) const noexcept -> bool {
+    if (!s.forked) { return false; }
     for (auto j = s.pinned + 1; j < s.table.size(); ++j) {
       if (pool_->state(s.table[j]) == Pool::state_type::published) { return true; }
     }

@@ -36,6 +36,7 @@ struct sequence_state {
   bool writer = false;            ///< May write the partial last block although others read it.
   bool skip_write = false;        ///< The next position is stored already in a shared block: compute it, write nothing (S22).
   bool publishes = true;          ///< Full blocks enter the prefix index.
+  bool forked = false;            ///< It is a fork or was forked: others may publish private blocks of its table.
 };
 
 } // namespace quire

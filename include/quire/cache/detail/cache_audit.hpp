@@ -85,6 +85,11 @@ auto cache_core<Policies>::audit() const -> std::string {
       if (auto text = check(record); !text.empty()) { return text; }
     }
   }
+  for (auto const& late : late_pins_) {
+    late.for_each([&](prefix_pin const& pin) {
+      if (!is_root(pin.node())) { ++pins[pin.node().value()]; }
+    });
+  }
   if (promised != promised_) { return "promised blocks are miscounted"; }
   std::uint64_t free = 0;
   std::uint64_t retiring = 0;

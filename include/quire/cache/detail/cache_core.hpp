@@ -15,6 +15,7 @@
 #include <quire/block/limbo.hpp>
 #include <quire/cache/admission.hpp>
 #include <quire/cache/cache_options.hpp>
+#include <quire/cache/detail/late_pins.hpp>
 #include <quire/cache/detail/record.hpp>
 #include <quire/cache/detail/step_slot.hpp>
 #include <quire/cache/refusal.hpp>
@@ -125,7 +126,7 @@ public:
     }
     auto const pins = index_.would_pin(found);
     auto const query = admission_query{block_count{geometry_.blocks(p) - hit + copies}, block_count{budget - hit + copies},
-                                       block_count{promised_}, available() - std::min(pins, available()), pool_.capacity()};
+                                       block_count{promised_}, available() - std::min(pins, evictable()), pool_.capacity()};
     if (!admission_.admits(query)) {
       s.table.shrink(0);
       return refuse_with(errc::no_blocks, query.in_total);
@@ -179,7 +180,7 @@ public:
     if (count > options_.max_rows.value()) { return refuse(errc::too_many_rows); }
     auto* const slot = idle_slot();
     if (slot == nullptr) { return refuse(errc::views_in_flight); }
-    reserve_limbo();
+    reserve_retirement();
     slot->results.resize(count);
     slot->items.clear();
     slot->actions.clear();
@@ -232,7 +233,7 @@ public:
     slot.until = until;
     auto all = true;
     std::uint32_t decoded = 0;
-    auto const retire = retire_under(timeline, until);
+    auto const retire = retirement{this, timeline, until};
     auto ids = std::span<token_id const>{slot.ids};
     for (auto& item : slot.items) {
       auto& record = *item.record;
@@ -269,7 +270,7 @@ public:
     auto const launched = slot.phase == step_phase::launched;
     QUIRE_EXPECTS(launched || slot.phase == step_phase::planned);
     auto const until = launched ? fence_.issue(slot.timeline) : ticket{};
-    auto const retire = retire_under(slot.timeline, until);
+    auto const retire = retirement{this, slot.timeline, until};
     for (auto i = slot.items.size(); i-- > 0;) {
       auto& item = slot.items[i];
       auto& record = *item.record;
@@ -304,7 +305,13 @@ public:
   auto truncate(record_type& record, std::uint32_t length) -> expected<void> {
     if (record.plan_open) { return refuse(errc::plan_open); }
     if (length > record.state.committed) { return refuse(errc::out_of_range); }
-    reserve_limbo();
+    reserve_retirement();
+    if (length < record.state.committed) { // what was shared is promised again, beside what comes back
+      auto const settled = record.outstanding + ops_.would_free(record.state, length);
+      auto const owed = geometry_.blocks(record.limit) - geometry_.blocks(length) + (ops_.would_copy(record.state, length) ? 1U : 0U);
+      auto const query = admission_query{block_count{0}, block_count{owed - std::min(owed, settled)}, block_count{promised_}, available(), pool_.capacity()};
+      if (owed > settled && !admission_.admits(query)) { return refuse(errc::no_blocks); }
+    }
     ops_.truncate(record.state, length, retire_after(record));
     promise(record, owes(record));
     record.stamp = ++stamps_;
@@ -613,37 +620,58 @@ private:
     }
     return true;
   }
-  /// Frees a block that is in state `retiring` as soon as \p until is reached.
-  auto retire_under(timeline_id t, ticket until) noexcept {
-    return [this, t, until](block_id block) {
-      if (immediate || reached(t, until)) {
-        pool_.reclaim(block);
+  /// Frees blocks in state `retiring`, and releases pins, as soon as \p until is reached on \p timeline.
+  struct retirement {
+    cache_core* core;
+    timeline_id timeline;
+    ticket until;
+    auto operator()(block_id block) const -> void {
+      if (immediate || core->reached(timeline, until)) {
+        core->pool_.reclaim(block);
       } else {
-        limbo_.retire(block, t, until);
+        core->limbo_.retire(block, timeline, until);
       }
-    };
-  }
-  /// The same for a block whose last use was the last step of \p record. It waits for the timelines in their order,
-  /// each time for the latest ticket, because tickets of a limbo do not decrease.
-  auto retire_after(record_type const& record) noexcept {
-    for (std::uint32_t t = 0; t < timelines; ++t) {
-      if (!reached(timeline_id{t}, record.last[t])) { return retire_under(timeline_id{t}, latest_[t]); }
     }
-    return retire_under(timeline_id{0}, ticket{});
+    auto operator()(prefix_pin&& pin) const -> void {
+      if (immediate || core->reached(timeline, until)) {
+        core->index_.release(std::move(pin));
+      } else {
+        core->late_pins_[timeline.value()].push(std::move(pin), until);
+      }
+    }
+  };
+  /// The same for what the last step of \p record was the last to use. It waits for the timelines in their order, each time
+  /// for the latest ticket, because tickets of a limbo do not decrease.
+  [[nodiscard]] auto retire_after(record_type const& record) noexcept -> retirement {
+    for (std::uint32_t t = 0; t < timelines; ++t) {
+      if (!reached(timeline_id{t}, record.last[t])) { return {this, timeline_id{t}, latest_[t]}; }
+    }
+    return {this, timeline_id{0}, ticket{}};
   }
-  /// Every step that is launched may retire blocks under a ticket of its own, and so may the operation at hand.
-  auto reserve_limbo() -> void { limbo_.reserve(timelines + slots_.size()); }
+  /// Room for what every step in flight, and the operation at hand, may retire: blocks under a ticket each, a pin per row.
+  /// \throws std::bad_alloc; nothing has changed then.
+  auto reserve_retirement() -> void {
+    if constexpr (!immediate) {
+      limbo_.reserve(timelines + slots_.size());
+      for (auto& pins : late_pins_) { pins.reserve(slots_.size() * options_.max_rows.value() + 1); }
+    }
+  }
   auto drain_limbo() -> void {
-    if (limbo_.size() == block_count{}) { return; }
-    reserve_limbo();
+    if (limbo_.size() == block_count{} && std::all_of(late_pins_.begin(), late_pins_.end(), [](auto const& pins) { return pins.empty(); })) { return; }
+    reserve_retirement();
     for (std::uint32_t t = 0; t < timelines; ++t) {
-      limbo_.drain(timeline_id{t}, [&](ticket k) { return reached(timeline_id{t}, k); }, [&](block_id block) {
-        for (auto later = t + 1; later < timelines; ++later) {
-          if (!reached(timeline_id{later}, latest_[later])) { return limbo_.retire(block, timeline_id{later}, latest_[later]); }
-        }
-        pool_.reclaim(block);
-      });
+      auto const here = [&](ticket k) { return reached(timeline_id{t}, k); };
+      limbo_.drain(timeline_id{t}, here, [&](block_id block) { after(t)(block); });
+      late_pins_[t].drain(here, [&](prefix_pin&& pin) { after(t)(std::move(pin)); });
     }
+  }
+  /// What waited for timeline \p t waits for the later ones too, which may have used it as well.
+  [[nodiscard]] auto after(std::uint32_t t) -> retirement {
+    for (auto later = t + 1; later < timelines; ++later) {
+      if (reached(timeline_id{later}, latest_[later])) { continue; }
+      return {this, timeline_id{later}, latest_[later]};
+    }
+    return {this, timeline_id{0}, ticket{}};
   }
   template <class Retire>
   auto discard(block_id block, Retire const& retire) -> void {
@@ -659,7 +687,7 @@ private:
         return;
       }
     }
-    ops_.drop(record.state, [this](auto blocks) { pool_.reclaim(blocks); }); // one or many
+    ops_.drop(record.state);
     if (auto const to = Policies::request_states::table.next(record.phase, request_event_type::release)) { record.phase = *to; }
     unused_.push_front(record);
   }
@@ -722,6 +750,7 @@ private:
   list_type unused_;
   list_type live_; // oldest first
   std::array<list_type, timelines> draining_;
+  std::array<late_pins, timelines> late_pins_;
   std::deque<slot_type> slots_;
   slot_type* open_ = nullptr; // planned, not launched
   std::array<ticket, timelines> latest_{};

@@ -62,6 +62,7 @@ auto cache_core<Policies>::abandon(timeline_id timeline) -> expected<block_count
       unused_.push_front(record);
     }
   }
+  late_pins_[t].drain([](ticket) { return true; }, [&](prefix_pin&& pin) { index_.release(std::move(pin)); });
   index_.remove(unready, [&](block_id block) {
     pool_.apply(block, block_event_type::retire);
     ++lost_;
@@ -79,7 +80,7 @@ auto cache_core<Policies>::compact() -> expected<std::vector<action>> {
     if (slot.phase == step_phase::planned || slot.phase == step_phase::launched) { return refuse(errc::plan_open); }
     if (slot.phase == step_phase::in_flight && !reached(slot.timeline, slot.until)) { return refuse(errc::views_in_flight); }
   }
-  if (draining() > 0 || limbo_.size().value() > 0) { return refuse(errc::views_in_flight); }
+  if (draining() > 0 || limbo_.size().value() > 0) { return refuse(errc::views_in_flight); } // pins name nodes, not blocks
 
   using states = typename pool_type::state_type;
   auto const n = pool_.capacity().value();

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// Multiplications of low-rank attention, counted.
+
+#include <quire/attention/latent_form.hpp>
+#include <quire/attention/latent_shape.hpp>
+#include <quire/core/checked.hpp>
+#include <quire/core/types.hpp>
+#include <quire/model/attention_rule.hpp>
+#include <quire/model/work.hpp>
+
+#include <cstdint>
+
+namespace quire {
+
+/// The phases whose work is told apart.
+enum class latent_phase : std::uint8_t {
+  prefill, ///< Many positions at once.
+  decode,  ///< One position per sequence.
+};
+
+/// Multiplications by what they are for. Counts of operations, never times (S8).
+struct latent_work {
+  /// Making keys and values from latents; 0 in the absorbed form.
+  std::uint64_t expansion = 0;
+  /// Taking U_K into the queries and U_V out of the results; 0 in the expanded form.
+  std::uint64_t absorption = 0;
+  /// Scores.
+  std::uint64_t scores = 0;
+  /// Weighted sums.
+  std::uint64_t sums = 0;
+
+  /// All of them. \throws config_error on overflow
+  [[nodiscard]] constexpr auto total() const -> std::uint64_t {
+    return checked_add(checked_add(expansion, absorption, "latent work"), checked_add(scores, sums, "latent work"),
+                       "latent work");
+  }
+  /// Adds another forward's work. \throws config_error on overflow
+  constexpr auto operator+=(latent_work const& other) -> latent_work& {
+    expansion = checked_add(expansion, other.expansion, "latent work, expansion");
+    absorption = checked_add(absorption, other.absorption, "latent work, absorption");
+    scores = checked_add(scores, other.scores, "latent work, scores");
+    sums = checked_add(sums, other.sums, "latent work, sums");
+    return *this;
+  }
+  /// Same counts.
+  friend constexpr auto operator==(latent_work const&, latent_work const&) noexcept -> bool = default;
+
+  /// Lengths of one forward, named so that they cannot be swapped.
+  struct forward {
+    /// [tokens] L, whose latents are cached.
+    token_count cached = {};
+    /// [tokens] q.
+    token_count appended = {};
+  };
+
+  /// Work of one forward in one layer when only latents are cached: the expanded form makes keys and values of all L + q
+  /// positions, the absorbed one treats the q queries.
+  /// \throws config_error on overflow \complexity as `forward_work` \source S8, S12
+  [[nodiscard]] static constexpr auto of(latent_shape const& shape, latent_form form, forward lengths,
+                                         attention_rule const& rule = attention_rule::causal()) -> latent_work {
+    auto const pairs = checked_mul(forward_work(token_pos{} + lengths.cached, lengths.appended, rule).pairs, shape.heads,
+                                   "latent work, pairs");
+    auto const per_head = std::uint64_t{shape.heads} * shape.rank;
+    auto const widths = std::uint64_t{shape.content_width} + shape.value_width;
+    auto const per_token = checked_mul(per_head, widths, "latent work, one token");
+    auto const all = std::uint64_t{lengths.cached.value()} + lengths.appended.value();
+    if (form == latent_form::expanded) {
+      return {.expansion = checked_mul(per_token, all, "latent work, expansion"),
+              .scores = checked_mul(pairs, shape.query_width(), "latent work, scores"),
+              .sums = checked_mul(pairs, shape.value_width, "latent work, sums")};
+    }
+    return {.absorption = checked_mul(per_token, lengths.appended.value(), "latent work, absorption"),
+            .scores = checked_mul(pairs, shape.cached_width(), "latent work, scores"),
+            .sums = checked_mul(pairs, shape.rank, "latent work, sums")};
+  }
+};
+
+} // namespace quire

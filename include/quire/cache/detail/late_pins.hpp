@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// Pins that a sequence gave up while in-flight work may still read what they protect (S18).
+
+#include <quire/core/types.hpp>
+#include <quire/prefix/prefix_pin.hpp>
+
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+namespace quire::detail {
+
+/// \cond INTERNAL
+/// FIFO of pins and their tickets on one timeline.
+class late_pins {
+public:
+  /// Makes sure that \p more pushes need no memory. \throws std::bad_alloc; nothing has changed then.
+  auto reserve(std::size_t more) -> void {
+    if (first_ > 0 && waiting_.size() + more > waiting_.capacity()) {
+      waiting_.erase(waiting_.begin(), waiting_.begin() + static_cast<std::ptrdiff_t>(first_));
+      first_ = 0;
+    }
+    waiting_.reserve(waiting_.size() + more);
+  }
+  /// \pre `reserve`
+  auto push(prefix_pin&& pin, ticket until) noexcept -> void { waiting_.push_back({std::move(pin), until}); }
+  /// Hands pins whose ticket \p reached(ticket) to \p release(prefix_pin&&), oldest first.
+  template <class Reached, class Release>
+  auto drain(Reached reached, Release release) -> void {
+    while (first_ < waiting_.size() && reached(waiting_[first_].until)) { release(std::move(waiting_[first_++].pin)); }
+    if (first_ == waiting_.size()) {
+      waiting_.clear();
+      first_ = 0;
+    }
+  }
+  [[nodiscard]] auto empty() const noexcept -> bool { return first_ == waiting_.size(); }
+  template <class Visit>
+  auto for_each(Visit visit) const -> void {
+    for (auto i = first_; i < waiting_.size(); ++i) { visit(waiting_[i].pin); }
+  }
+
+private:
+  struct late_pin {
+    prefix_pin pin;
+    ticket until;
+  };
+  std::vector<late_pin> waiting_;
+  std::size_t first_ = 0;
+};
+/// \endcond
+
+} // namespace quire::detail

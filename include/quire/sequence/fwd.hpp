@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// Declarations of the sequence room, with the default template arguments.
+
+#include <cstdint>
+
+namespace quire {
+
+class block_geometry;
+class page_table;
+struct sequence_state;
+struct settle_result;
+template <class Pool, class Index>
+class sequence_ops;
+
+enum class request_state : std::uint8_t;
+enum class request_event : std::uint8_t;
+struct standard_request_lifecycle;
+
+struct copy_on_write;
+struct copy_whole_block;
+struct never_copy;
+struct full_residency;
+
+} // namespace quire
