@@ -27,11 +27,13 @@
 // Not inlined: where the compiler sees malloc on one side only it warns of a mismatched pair.
 [[gnu::noinline]] auto operator new(std::size_t size) -> void* {
   ++quire_bench::allocations;
+  quire_bench::allocated_bytes += size;
   if (auto* const p = std::malloc(size); p != nullptr) { return p; }
   throw std::bad_alloc{};
 }
 [[gnu::noinline]] auto operator new(std::size_t size, std::align_val_t alignment) -> void* {
   ++quire_bench::allocations;
+  quire_bench::allocated_bytes += size;
   auto const line = static_cast<std::size_t>(alignment);
   if (auto* const p = std::aligned_alloc(line, (size + line - 1) / line * line); p != nullptr) { return p; }
   throw std::bad_alloc{};

@@ -29,8 +29,10 @@
 
 namespace quire_bench {
 
-/// Calls of operator new so far, in every thread of the program; decode.bench.cpp replaces it.
+/// Calls of operator new so far, which decode.bench.cpp replaces.
 inline std::uint64_t allocations = 0;
+/// [bytes] that they asked for.
+inline std::uint64_t allocated_bytes = 0;
 
 /// [ns] that \p work takes.
 template <class Work>

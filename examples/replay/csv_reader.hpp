@@ -30,7 +30,8 @@ namespace detail {
 
 [[nodiscard]] inline auto trimmed(std::string_view text) -> std::string_view {
   auto const first = text.find_first_not_of(" \t\r");
-  return first == std::string_view::npos ? std::string_view{} : text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
+  return first == std::string_view::npos ? std::string_view{}
+                                         : text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
 }
 [[nodiscard]] inline auto columns_of(std::string_view line) -> std::vector<std::string_view> {
   std::vector<std::string_view> out;
@@ -51,7 +52,8 @@ template <class T>
 /// [s] since 1970 of `YYYY-MM-DD hh:mm:ss[.fraction]`, or of a plain number.
 [[nodiscard]] inline auto seconds_of(std::string_view text) -> std::optional<double> {
   if (auto const plain = number_in<double>(text)) { return *plain >= 0 && *plain < 1e15 ? plain : std::nullopt; }
-  if (text.size() < 19 || text[4] != '-' || text[7] != '-' || (text[10] != ' ' && text[10] != 'T') || text[13] != ':' || text[16] != ':') {
+  if (text.size() < 19 || text[4] != '-' || text[7] != '-' || (text[10] != ' ' && text[10] != 'T') || text[13] != ':' ||
+      text[16] != ':') {
     return std::nullopt;
   }
   auto const year = number_in<int>(text.substr(0, 4));
@@ -60,10 +62,14 @@ template <class T>
   auto const hour = number_in<unsigned>(text.substr(11, 2));
   auto const minute = number_in<unsigned>(text.substr(14, 2));
   auto const second = number_in<double>(text.substr(17));
-  if (!year || !month || !day || !hour || !minute || !second || *hour > 23 || *minute > 59 || !(*second >= 0 && *second < 61)) { return std::nullopt; }
+  if (!year || !month || !day || !hour || !minute || !second || *hour > 23 || *minute > 59 ||
+      !(*second >= 0 && *second < 61)) {
+    return std::nullopt;
+  }
   auto const date = std::chrono::year{*year} / std::chrono::month{*month} / std::chrono::day{*day};
   if (!date.ok()) { return std::nullopt; }
-  return static_cast<double>(std::chrono::sys_days{date}.time_since_epoch().count()) * 86400 + *hour * 3600.0 + *minute * 60.0 + *second;
+  return static_cast<double>(std::chrono::sys_days{date}.time_since_epoch().count()) * 86400 + *hour * 3600.0 +
+         *minute * 60.0 + *second;
 }
 
 } // namespace detail
@@ -95,20 +101,30 @@ template <class T>
     auto const length = [&](std::size_t i, std::uint32_t least) {
       auto const n = detail::number_in<std::uint32_t>(value(i));
       if (!n || *n < least || *n > max_length) {
-        throw field_error(at, fields[i], "\"" + std::string{value(i)} + "\" is not a whole number from " + std::to_string(least) + " to " +
-                                             std::to_string(max_length));
+        throw field_error(at, fields[i],
+                          "\"" + std::string{value(i)} + "\" is not a whole number from " + std::to_string(least) +
+                              " to " + std::to_string(max_length));
       }
       return *n;
     };
     auto const arrival = detail::seconds_of(value(0));
-    if (!arrival) { throw field_error(at, fields[0], "\"" + std::string{value(0)} + "\" is no time such as 2023-11-16 18:15:46.68"); }
+    if (!arrival) {
+      throw field_error(at, fields[0], "\"" + std::string{value(0)} + "\" is no time such as 2023-11-16 18:15:46.68");
+    }
     auto const number = out.requests.size();
     auto const prompt = length(1, 1);
-    out.requests.push_back({.arrival = *arrival, .first_segment = number, .segments = 1, .prompt = prompt, .output = length(2, 0), .number = number});
+    out.requests.push_back({.arrival = *arrival,
+                            .first_segment = number,
+                            .segments = 1,
+                            .prompt = prompt,
+                            .output = length(2, 0),
+                            .number = number});
     out.segments.push_back({own_text(number), prompt});
   }
   if (!out.requests.empty()) {
-    auto const start = std::min_element(out.requests.begin(), out.requests.end(), [](auto const& a, auto const& b) { return a.arrival < b.arrival; })->arrival;
+    auto const start = std::min_element(out.requests.begin(), out.requests.end(), [](auto const& a, auto const& b) {
+                         return a.arrival < b.arrival;
+                       })->arrival;
     for (auto& r : out.requests) { r.arrival -= start; }
   }
   return out;

@@ -65,7 +65,7 @@ public:
   /// Most sequences in one step.
   static constexpr std::uint32_t max_rows = 256;
   /// [tokens] most of a prompt in one step, as engines chunk their prefill.
-  static constexpr std::uint32_t chunk = CHUNK;
+  static constexpr std::uint32_t chunk = 8192;
 
   /// Lets request \p i in and counts what it finds; its prompt is in `prompt()` until the next call.
   /// \returns nothing if there is no room for it now. \pre the future says that it fits, or it is refused for good
@@ -73,7 +73,8 @@ public:
     auto const& r = trace_->requests[i];
     prompt_of_ = std::span<quire::token_id const>{prompt_}.first(r.prompt);
     write_prompt(*trace_, r, prompt_);
-    auto admitted = cache_.admit({.scope = scope_, .prompt = prompt_of_, .max_output = quire::token_count{std::max(1U, r.output)}});
+    auto admitted =
+        cache_.admit({.scope = scope_, .prompt = prompt_of_, .max_output = quire::token_count{std::max(1U, r.output)}});
     if (!admitted) {
       if (admitted.error().code == quire::errc::never_fits) { refuse(i, admitted.error()); }
       return std::nullopt;

@@ -37,7 +37,8 @@ public:
   static constexpr std::uint32_t never = quire::optimal_eviction::never;
 
   /// Looks ahead in \p t. Requests that do not fit a pool of \p blocks blocks use and leave nothing.
-  future(trace const& t, std::uint32_t block_tokens, std::uint64_t blocks) : first_path_(t.requests.size()), fits_(t.requests.size()) {
+  future(trace const& t, std::uint32_t block_tokens, std::uint64_t blocks)
+      : first_path_(t.requests.size()), fits_(t.requests.size()) {
     for (std::size_t i = 0; i < t.requests.size(); ++i) {
       auto const& r = t.requests[i];
       first_path_[i] = paths_.size();
@@ -59,7 +60,9 @@ public:
       }
       auto const used = paths_[first_path_[i]].used;
       references_ += used;
-      for (std::uint32_t j = 0; j < used; ++j) { last(names_[j], never) = static_cast<std::uint32_t>(i); } // alike in all branches
+      for (std::uint32_t j = 0; j < used; ++j) {
+        last(names_[j], never) = static_cast<std::uint32_t>(i);
+      } // alike in all branches
     }
     distinct_ = last.size();
   }

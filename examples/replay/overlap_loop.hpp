@@ -44,7 +44,9 @@ public:
     let_in();
     while (!due_.empty() || next_ < requests.size()) {
       auto until = due_.empty() ? round_of(requests[next_].arrival) : due_.top().round;
-      if (next_ < requests.size() && !blocked_) { until = std::min(until, std::max(round_ + 1, round_of(requests[next_].arrival))); }
+      if (next_ < requests.size() && !blocked_) {
+        until = std::min(until, std::max(round_ + 1, round_of(requests[next_].arrival)));
+      }
       e.sample(static_cast<double>(until - round_) * round_seconds);
       round_ = until;
       run_due();
@@ -66,10 +68,14 @@ private:
     std::uint64_t round;
     std::uint64_t order; // of creation, so that ties are always broken alike
     std::size_t slot;
-    friend auto operator>(event const& a, event const& b) noexcept -> bool { return std::tie(a.round, a.order) > std::tie(b.round, b.order); }
+    friend auto operator>(event const& a, event const& b) noexcept -> bool {
+      return std::tie(a.round, a.order) > std::tie(b.round, b.order);
+    }
   };
 
-  [[nodiscard]] static auto round_of(double seconds) -> std::uint64_t { return static_cast<std::uint64_t>(std::ceil(seconds / round_seconds)); }
+  [[nodiscard]] static auto round_of(double seconds) -> std::uint64_t {
+    return static_cast<std::uint64_t>(std::ceil(seconds / round_seconds));
+  }
   auto wake(std::size_t slot, double seconds) -> void {
     due_.push({round_ + std::max<std::uint64_t>(1, round_of(seconds)), ++orders_, slot});
   }
@@ -116,7 +122,8 @@ private:
       batch_.clear();
       std::size_t rows = 0;
       std::size_t tokens = 0;
-      while (!due_.empty() && due_.top().round <= round_ && rows + slots_[due_.top().slot].branches.size() <= engine<Eviction>::max_rows) {
+      while (!due_.empty() && due_.top().round <= round_ &&
+             rows + slots_[due_.top().slot].branches.size() <= engine<Eviction>::max_rows) {
         auto const slot = due_.top().slot;
         due_.pop();
         batch_.push_back(slot);
@@ -124,13 +131,15 @@ private:
         tokens += slots_[slot].branches.size() * share_of(slots_[slot]);
       }
       step(tokens);
+      e_->sample(0); // the peak is before the releases
       for (auto const slot : batch_) { advance(slot); }
     }
   }
   /// [tokens] that each branch of \p r adds in its next step.
   [[nodiscard]] auto share_of(running const& r) const -> std::uint32_t {
     auto const& request = e_->input().requests[r.request];
-    return r.prefilled ? std::min(e_->options().block_tokens, request.output - r.done) : request.prompt - r.branches.front().cached().value();
+    return r.prefilled ? std::min(e_->options().block_tokens, request.output - r.done)
+                       : request.prompt - r.branches.front().cached().value();
   }
   auto step(std::size_t tokens) -> void {
     auto const& t = e_->input();
@@ -181,7 +190,9 @@ private:
       wake(slot, static_cast<double>(share_of(r)) / e_->options().decode_rate);
       return;
     }
-    for (std::size_t k = 0; k < r.branches.size(); ++k) { e_->release(std::move(r.branches[k]), r.request, r.branch_of[k], next_); }
+    for (std::size_t k = 0; k < r.branches.size(); ++k) {
+      e_->release(std::move(r.branches[k]), r.request, r.branch_of[k], next_);
+    }
     r.branches.clear();
     unused_.push_back(slot);
   }
@@ -190,8 +201,8 @@ private:
   Progress progress_;
   std::uint64_t round_ = 0;
   std::uint64_t orders_ = 0;
-  std::size_t next_ = 0;  // request to let in
-  bool blocked_ = false;  // it waits for blocks
+  std::size_t next_ = 0; // request to let in
+  bool blocked_ = false; // it waits for blocks
   std::vector<running> slots_;
   std::vector<std::size_t> unused_;
   std::priority_queue<event, std::vector<event>, std::greater<>> due_;

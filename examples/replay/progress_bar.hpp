@@ -20,7 +20,8 @@ class progress_bar {
 public:
   /// Shown only if output and messages both go to a terminal.
   progress_bar(std::string label, std::size_t total)
-      : label_{std::move(label)}, total_{std::max<std::size_t>(total, 1)}, shown_{isatty(STDOUT_FILENO) != 0 && isatty(STDERR_FILENO) != 0} {}
+      : label_{std::move(label)}, total_{std::max<std::size_t>(total, 1)},
+        shown_{isatty(STDOUT_FILENO) != 0 && isatty(STDERR_FILENO) != 0} {}
   progress_bar(progress_bar const&) = delete;
   auto operator=(progress_bar const&) -> progress_bar& = delete;
   ~progress_bar() {

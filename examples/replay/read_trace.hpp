@@ -21,7 +21,9 @@ namespace replay {
 /// Reads up to \p limit requests of \p file. \throws input_error if it cannot be read, is empty or malformed
 [[nodiscard]] inline auto read_trace(std::string const& file, std::size_t limit) -> trace {
   auto ignored = std::error_code{};
-  if (std::filesystem::is_directory(file, ignored)) { throw input_error{file + ": this is a folder, a trace is a file"}; }
+  if (std::filesystem::is_directory(file, ignored)) {
+    throw input_error{file + ": this is a folder, a trace is a file"};
+  }
   auto in = std::ifstream{file};
   if (!in) { throw input_error{file + ": there is no such file, or it cannot be read"}; }
   auto const extension = std::filesystem::path{file}.extension();

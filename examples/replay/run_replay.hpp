@@ -41,7 +41,8 @@ template <class Eviction, class Progress>
 
 /// Replays \p t under the policy called \p eviction. \throws input_error if there is no such policy
 template <class Progress>
-[[nodiscard]] auto run_replay(std::string_view eviction, trace const& t, future& f, run_options const& options, Progress progress) -> run_result {
+[[nodiscard]] auto run_replay(std::string_view eviction, trace const& t, future& f, run_options const& options,
+                              Progress progress) -> run_result {
   auto const with = [&]<class Eviction>(std::string_view name) {
     engine<Eviction> e{t, f, options};
     auto result = run(e, progress);
@@ -52,7 +53,8 @@ template <class Progress>
   if (eviction == "fifo") { return with.template operator()<quire::fifo_eviction>("fifo"); }
   if (eviction == "lfu") { return with.template operator()<quire::lfu_eviction>("lfu"); }
   if (eviction == "optimal") { return with.template operator()<quire::optimal_eviction>("optimal"); }
-  throw input_error{"there is no eviction policy \"" + std::string{eviction} + "\"; there are lru, fifo, lfu and optimal"};
+  throw input_error{"there is no eviction policy \"" + std::string{eviction} +
+                    "\"; there are lru, fifo, lfu and optimal"};
 }
 
 } // namespace replay

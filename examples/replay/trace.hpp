@@ -51,10 +51,10 @@ struct request {
 
 /// A trace.
 struct trace {
-  std::string name{};               ///< File, or what made it.
-  bool has_ids = false;           ///< Prompts are made of hash ids, of `tokens_of_id` tokens each.
-  std::vector<request> requests{};  ///< In order.
-  std::vector<segment> segments{};  ///< Of all prompts.
+  std::string name{};              ///< File, or what made it.
+  bool has_ids = false;            ///< Prompts are made of hash ids, of `tokens_of_id` tokens each.
+  std::vector<request> requests{}; ///< In order.
+  std::vector<segment> segments{}; ///< Of all prompts.
 
   /// Tokens that a hash id stands for.
   static constexpr std::uint32_t tokens_of_id = 512;

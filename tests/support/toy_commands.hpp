@@ -37,18 +37,18 @@ namespace quire_test {
 
 /// Any list of commands, a few hundred of them at full size.
 [[nodiscard]] inline auto any_toy_commands() -> rc::Gen<std::vector<toy_command>> {
-  return rc::gen::scale(3.0, rc::gen::container<std::vector<toy_command>>(any_toy_command()));
+  return rc::gen::scale(20.0, rc::gen::container<std::vector<toy_command>>(any_toy_command()));
 }
 
 /// Any size: the block sizes that the rows of the spec are tested with, pools from one block up.
 [[nodiscard]] inline auto any_toy_size() -> toy_size {
   auto size = toy_size{};
   size.block_tokens = *rc::gen::element<std::uint32_t>(1, 2, 3, 5, 16, 17);
-  size.blocks = *rc::gen::resize(100, rc::gen::inRange<std::uint32_t>(1, 28));
+  size.blocks = *rc::gen::resize(100, rc::gen::inRange<std::uint32_t>(1, 48));
   if (*rc::gen::resize(100, rc::gen::inRange(0, 8)) == 0) { size.blocks = 1; }
   size.buffers = *rc::gen::element<std::uint32_t>(2, 1, 3);
-  size.rows = *rc::gen::element<std::uint32_t>(6, 3, 1);
-  size.sequences = *rc::gen::element<std::uint32_t>(8, 4, 1);
+  size.rows = *rc::gen::element<std::uint32_t>(6, 6, 8, 3, 1);
+  size.sequences = *rc::gen::element<std::uint32_t>(8, 8, 12, 4, 1);
   size.skip_writes = *rc::gen::element(true, true, false);
   size.scrub = *rc::gen::element(false, false, true);
   return size;

@@ -389,7 +389,7 @@ private:
     } else {
       bank_[dice.below(bank_.size())] = prompt;
     }
-    auto output = dice.one_in(20) ? 0U : 1 + dice.below(dice.one_in(3) ? room : 2 * p_b);
+    auto output = dice.one_in(20) ? 0U : 1 + dice.below(dice.one_in(8) ? room : 2 * p_b);
     auto const draft = dice.one_in(4) ? dice.below(p_b + 1) : 0U;
     if (!dice.one_in(10) && prompt.size() + output + draft > room && prompt.size() + draft < room) {
       output = static_cast<std::uint32_t>(room - prompt.size()) - draft;

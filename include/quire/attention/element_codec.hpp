@@ -5,8 +5,8 @@
 /// Reads and writes stored elements of every cache type, one at a time: the reference for fast conversions, and how the
 /// oracle sees the bytes as stored.
 ///
-/// Writing rounds to nearest, ties to even. Values beyond the range become infinity where the type has one and is wider
-/// than 8 bits, and the largest finite value otherwise, as cache kernels do. NaN stays NaN, or 0 in types without it.
+/// Writing rounds to nearest, ties to even. Values beyond the range, infinities among them, become infinity in types wider
+/// than 8 bits and the largest finite value in the others, as cache kernels do. NaN stays NaN, or 0 in types without it.
 
 #include <quire/core/contract.hpp>
 #include <quire/model/dtype.hpp>
@@ -65,7 +65,7 @@ struct small_float {
     }
     auto const beyond = negative | (infinity && !saturates ? top_exponent() << mantissa_bits : largest());
     auto const magnitude = std::fabs(value);
-    if (std::isinf(magnitude)) { return infinity ? negative | (top_exponent() << mantissa_bits) : beyond; }
+    if (std::isinf(magnitude)) { return beyond; }
     if (magnitude == 0.0) { return negative; }
     // one unit in the last place at this magnitude, or of the subnormals
     auto const least = 1 - bias();

@@ -144,11 +144,13 @@ private:
                             latents, latents);
   }
   void count(attention_extent const& extent, latent_phase phase) {
-    auto const cached = extent.keys.end - extent.keys.begin;
-    auto const appended = extent.queries;
-    if (cached < appended) { return; } // a part of the keys: no forward of its own
-    (phase == latent_phase::prefill ? prefill_ : decode_) +=
-        latent_work::of(weights_.shape, how_.form, {.cached = cached - appended, .appended = appended}, how_.rule);
+    auto size = latent_work::amounts{.queries = extent.queries.value(), .keys = extent.keys.size().value()};
+    for (std::uint32_t row = 0; row < extent.queries.value(); ++row) {
+      for (auto at = extent.keys.begin; at < extent.keys.end; at = at + token_count{1}) {
+        size.pairs += how_.rule.visible(extent.query_position(token_count{row}), at) ? 1U : 0U;
+      }
+    }
+    (phase == latent_phase::prefill ? prefill_ : decode_) += latent_work::of(weights_.shape, how_.form, size);
   }
 
   latent_weights weights_;

@@ -55,26 +55,39 @@ struct latent_work {
     /// [tokens] q.
     token_count appended = {};
   };
+  /// Size of one computation, named so that the three cannot be swapped.
+  struct amounts {
+    /// Query rows.
+    std::uint64_t queries = 0;
+    /// Cached rows at hand.
+    std::uint64_t keys = 0;
+    /// Query–key pairs that the rule admits, for one head.
+    std::uint64_t pairs = 0;
+  };
 
-  /// Work of one forward in one layer when only latents are cached: the expanded form makes keys and values of all L + q
-  /// positions, the absorbed one treats the q queries.
-  /// \throws config_error on overflow \complexity as `forward_work` \source S8, S12
-  [[nodiscard]] static constexpr auto of(latent_shape const& shape, latent_form form, forward lengths,
-                                         attention_rule const& rule = attention_rule::causal()) -> latent_work {
-    auto const pairs = checked_mul(forward_work(token_pos{} + lengths.cached, lengths.appended, rule).pairs, shape.heads,
-                                   "latent work, pairs");
-    auto const per_head = std::uint64_t{shape.heads} * shape.rank;
-    auto const widths = std::uint64_t{shape.content_width} + shape.value_width;
-    auto const per_token = checked_mul(per_head, widths, "latent work, one token");
-    auto const all = std::uint64_t{lengths.cached.value()} + lengths.appended.value();
+  /// Work of one computation in one layer when only latents are cached: the expanded form makes keys and values of all
+  /// rows at hand, the absorbed one treats the queries. 	hrows config_error on overflow \source S8, S12
+  [[nodiscard]] static constexpr auto of(latent_shape const& shape, latent_form form, amounts size) -> latent_work {
+    auto const pairs = checked_mul(size.pairs, shape.heads, "latent work, pairs");
+    auto const per_token = checked_mul(std::uint64_t{shape.heads} * shape.rank,
+                                       std::uint64_t{shape.content_width} + shape.value_width, "latent work, one token");
     if (form == latent_form::expanded) {
-      return {.expansion = checked_mul(per_token, all, "latent work, expansion"),
+      return {.expansion = checked_mul(per_token, size.keys, "latent work, expansion"),
               .scores = checked_mul(pairs, shape.query_width(), "latent work, scores"),
               .sums = checked_mul(pairs, shape.value_width, "latent work, sums")};
     }
-    return {.absorption = checked_mul(per_token, lengths.appended.value(), "latent work, absorption"),
+    return {.absorption = checked_mul(per_token, size.queries, "latent work, absorption"),
             .scores = checked_mul(pairs, shape.cached_width(), "latent work, scores"),
             .sums = checked_mul(pairs, shape.rank, "latent work, sums")};
+  }
+  /// Work of one forward over all L + q positions. 	hrows config_error on overflow \complexity as `forward_work`
+  /// \source S8, S12
+  [[nodiscard]] static constexpr auto of(latent_shape const& shape, latent_form form, forward lengths,
+                                         attention_rule const& rule = attention_rule::causal()) -> latent_work {
+    return of(shape, form,
+              amounts{.queries = lengths.appended.value(),
+                      .keys = std::uint64_t{lengths.cached.value()} + lengths.appended.value(),
+                      .pairs = forward_work(token_pos{} + lengths.cached, lengths.appended, rule).pairs});
   }
 };
 

@@ -30,8 +30,10 @@
 #include <quire/view/action.hpp>
 #include <quire/view/batch_view.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <mutex> // std::scoped_lock
 #include <span>
@@ -50,6 +52,8 @@ class kv_cache {
   static_assert(admission_policy<typename Policies::admission>, "kv_cache: admission must model quire::admission_policy (docs/concepts/admission_policy.md)");
   static_assert(copy_policy<typename Policies::copy>, "kv_cache: copy must model quire::copy_policy (docs/concepts/copy_policy.md)");
   static_assert(residency_policy<typename Policies::residency>, "kv_cache: residency must model quire::residency_policy (docs/concepts/residency_policy.md)");
+  static_assert(request_lifecycle<typename Policies::request_states>, "kv_cache: request_states must model quire::request_lifecycle (docs/concepts/lifecycle_policy.md)");
+  static_assert(prefix_index<typename Policies::template index<typename Policies::eviction, typename Policies::digest>>, "kv_cache: index must model quire::prefix_index (docs/concepts/prefix_index.md)");
   static_assert(lock_policy<typename Policies::lock>, "kv_cache: lock must model quire::lock_policy (docs/concepts/lock_policy.md)");
   static_assert(observer<typename Policies::observer>, "kv_cache: observer must model quire::observer (docs/concepts/observer.md)");
 
@@ -63,6 +67,7 @@ class kv_cache {
     explicit state(Args&&... args) : core(std::forward<Args>(args)...) {}
   };
   /// Holds the lock for one call; in QUIRE_AUDIT builds it also proves the invariants when the call ends.
+  using end_event = typename core_type::request_event_type;
   class guard {
   public:
     explicit guard(state& s) : state_{&s}, hold_{s.lock} {}
@@ -84,11 +89,10 @@ public:
   using digest_type = typename Policies::digest;
   /// The admission policy.
   using admission_type = typename Policies::admission;
+  /// The observer.
+  using observer_type = typename Policies::observer;
   /// The prefix index.
   using index_type = typename core_type::index_type;
-  /// Events that can end a sequence.
-  using end_event = typename core_type::request_event_type;
-
   /// One request's hold on the cache. Move-only; the destructor releases it.
   class sequence {
   public:
@@ -112,6 +116,10 @@ public:
     [[nodiscard]] explicit operator bool() const noexcept { return state_ != nullptr; }
     /// [tokens] of the prompt that were found in the cache and need no compute; at most P − 1 (S22).
     [[nodiscard]] auto cached() const -> token_count { return token_count{record().attached}; }
+    /// What is left to compute of \p prompt, which is the one it was admitted with: everything behind `length()`.
+    [[nodiscard]] auto remaining(std::span<token_id const> prompt) const -> std::span<token_id const> {
+      return prompt.subspan(std::min<std::size_t>(length().value(), prompt.size()));
+    }
     /// [tokens] committed: readable by the next step, L.
     [[nodiscard]] auto length() const -> token_count { return token_count{record().state.committed}; }
     /// [tokens] committed whose ids are known.
@@ -157,10 +165,11 @@ public:
 
     step_item() = default;
     /// Adds the positions of \p token_ids.
-    step_item(sequence const& s, std::span<token_id const> token_ids) noexcept
-        : target{&s}, tokens{static_cast<std::uint32_t>(token_ids.size())}, ids{token_ids} {}
+    step_item(sequence const& s, std::span<token_id const> token_ids, step_source from = step_source::compute) noexcept
+        : target{&s}, tokens{static_cast<std::uint32_t>(token_ids.size())}, ids{token_ids}, source{from} {}
     /// Adds \p n positions whose ids are not known yet.
-    step_item(sequence const& s, token_count n) noexcept : target{&s}, tokens{n} {}
+    step_item(sequence const& s, token_count n, step_source from = step_source::compute) noexcept
+        : target{&s}, tokens{n}, source{from} {}
   };
 
   /// A step that is planned or launched. Move-only; the destructor drops it: before launch everything is as before the
@@ -218,19 +227,21 @@ public:
 
   /// A cache of a fixed number of blocks, for those who size it themselves.
   /// \throws config_error if an option is impossible.
-  explicit kv_cache(cache_options const& options, digest_type digest = {}, admission_type admission = {})
-      : state_{std::make_unique<state>(sized(options.blocks), options, digest, std::move(admission))} {}
+  explicit kv_cache(cache_options const& options, digest_type digest = {}, admission_type admission = {}, observer_type observer = {})
+      : state_{std::make_unique<state>(sized(options.blocks), options, digest, std::move(admission), std::move(observer))} {}
 
   /// A cache for \p model: as many blocks as `options.bytes` hold, if `options.blocks` does not say how many. Until other
   /// residencies exist every layer keeps every position, which is exact for windows too.
   /// \throws config_error if an option is impossible or not one block fits.
-  explicit kv_cache(model_spec const& model, cache_options options, digest_type digest = {}, admission_type admission = {})
-      : kv_cache{fitted(model, options), digest, std::move(admission)} {}
+  explicit kv_cache(model_spec const& model, cache_options options, digest_type digest = {}, admission_type admission = {},
+                    observer_type observer = {})
+      : kv_cache{fitted(model, options), digest, std::move(admission), std::move(observer)} {}
 
   /// The same as the constructors, with the error returned. \errors the `config_error` that was thrown
-  [[nodiscard]] static auto create(model_spec const& model, cache_options const& options) -> expected<kv_cache, config_error> {
+  [[nodiscard]] static auto create(model_spec const& model, cache_options const& options, digest_type digest = {},
+                                   admission_type admission = {}, observer_type observer = {}) -> expected<kv_cache, config_error> {
     try {
-      return kv_cache{model, options};
+      return kv_cache{model, options, digest, std::move(admission), std::move(observer)};
     } catch (config_error const& error) {
       return tl::unexpected<config_error>{error};
     }
@@ -272,6 +283,7 @@ public:
       record_type* record;
       std::uint32_t tokens;
       std::span<token_id const> ids;
+      bool loaded;
     };
     auto const item_of = [&](std::size_t i) {
       auto const& item = items[i];
@@ -279,9 +291,14 @@ public:
       QUIRE_EXPECTS(item.target != nullptr && item.target->state_ == state_.get());
       auto* const record = item.target->record_;
       QUIRE_EXPECTS(record->generation == item.target->generation_);
-      return wanted{record, item.tokens.value(), item.ids};
+      return wanted{record, item.tokens.value(), item.ids, item.source == step_source::load};
     };
     return state_->core.plan(items.size(), item_of, timeline).map([this](slot_type* s) { return step_plan{state_.get(), *s}; });
+  }
+
+  /// The same for a list of items.
+  [[nodiscard]] auto plan_step(std::initializer_list<step_item> items, timeline_id timeline = timeline_id{0}) -> expected<step_plan> {
+    return plan_step(std::span{items.begin(), items.size()}, timeline);
   }
 
   /// Makes a launched step count: lengths advance, full blocks publish, statistics are born.

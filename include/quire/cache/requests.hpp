@@ -19,7 +19,8 @@ enum class reuse_rule : std::uint8_t {
   none,           ///< Neither.
 };
 
-/// A request for admission. Scope and prompt have no default.
+/// A request for admission. Scope and prompt have no useful default: without a scope from `open_scope` the admission breaks
+/// a contract, without a prompt it is refused.
 struct admit_request {
   scope_number scope;                            ///< For whom and under which conditions; from `open_scope`.
   std::span<token_id const> prompt;              ///< P tokens, at least 1; read during the call only.

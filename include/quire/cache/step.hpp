@@ -15,7 +15,7 @@ namespace quire {
 /// Where the bytes of new positions come from. The rest of a plan's path is the same (B17).
 enum class step_source : std::uint8_t {
   compute, ///< The backend computes them in this step.
-  load,    ///< Somebody else computed them; a transfer brings them (disaggregated prefill).
+  load,    ///< Somebody else computed them and a transfer brings them (disaggregated prefill): counted as loaded.
 };
 
 /// The answer to one item of a step.

@@ -10,10 +10,12 @@
 
 namespace quire {
 
-/// Why an operation refused. Nothing has changed when one of these is returned.
+/// Why an operation refused. Nothing has changed when one of these is returned, except that a commit which answers `stale`
+/// has committed the sequences that are still there.
 enum class errc : std::uint8_t {
   ok,                 ///< No error: the value that step results carry when an item was planned.
   no_blocks,          ///< Not enough free or evictable blocks now.
+  beyond_context,     ///< Prompt, output and draft exceed the longest context the cache was made for.
   never_fits,         ///< The request needs more blocks than the pool has (case 101).
   empty_prompt,       ///< A prompt of zero tokens.
   zero_output,        ///< An output budget of zero tokens (S39).
@@ -39,6 +41,7 @@ enum class errc : std::uint8_t {
   switch (e) {
   case errc::ok: return "no error";
   case errc::no_blocks: return "not enough free or evictable blocks: retry after a release, or give the pool more blocks";
+  case errc::beyond_context: return "prompt, output and draft exceed max_context: shorten the request or configure a longer context";
   case errc::never_fits: return "the request needs more blocks than the pool has: shorten it or give the pool more blocks";
   case errc::empty_prompt: return "the prompt has no tokens: a request needs at least one";
   case errc::zero_output: return "the output budget is zero: ask for at least one token";

@@ -37,14 +37,14 @@ namespace quire {
 /// One node per block, found by chained digest. Models `prefix_index`.
 /// \tparam Eviction models `eviction_policy`. \tparam Digest models `digest_policy`.
 template <class Eviction, class Digest>
-class flat_index {
+class flat_index : private pin_maker {
 public:
   static_assert(eviction_policy<Eviction>, "flat_index: Eviction must model quire::eviction_policy (docs/concepts/eviction_policy.md)");
   static_assert(digest_policy<Digest>, "flat_index: Digest must model quire::digest_policy (docs/concepts/digest_policy.md)");
 
   /// An empty index over the blocks [0, \p blocks) of \p block_tokens tokens each. \throws config_error if either is 0.
   flat_index(block_count blocks, token_count block_tokens, Digest digest = {})
-      : store_{blocks, block_tokens, digest}, nodes_(std::size_t{checked(blocks)} + 1), table_{blocks.value()},
+      : store_{checked(blocks), block_tokens, digest}, nodes_(std::size_t{blocks.value()} + 1), table_{blocks.value()},
         order_{node_count{blocks.value()}} {
     for (auto n = blocks.value(); n >= 1; --n) { free_node(n); }
   }
@@ -91,7 +91,7 @@ public:
     if constexpr (Eviction::counts_uses) {
       for (auto at = n; !root(at); at = nodes_[at].parent) { order_.use(node_id{at}); }
     }
-    return {match.node, false};
+    return make_pin(match.node, false);
   }
   /// See `run_tree::pin_back`.
   [[nodiscard]] auto pin_back(prefix_pin const& held, block_count back) -> prefix_pin {
@@ -102,7 +102,7 @@ public:
       n = nodes_[n].parent;
     }
     acquire(n);
-    return {node_id{n}, false};
+    return make_pin(node_id{n}, false);
   }
   /// See `run_tree::publish`.
   auto publish(prefix_pin& pin, std::span<block_id const> blocks) -> publish_result {
@@ -112,9 +112,11 @@ public:
       auto const here = pin.node().value();
       auto const digest = store_.chain(path_digest(here), block.value());
       if (auto const twin = find_child(here, digest, store_.of(block.value()).data()); twin != 0) {
+        auto const idle = nodes_[twin].busy == 0;
         acquire(twin);
-        move_pin(pin, twin, false);
-        return {block_count{done}, true};
+        step_down(pin, twin, false);
+        if (!idle) { return {block_count{done}, true}; }
+        return {block_count{done + 1}, false, block_id{std::exchange(nodes_[twin].block, block.value())}};
       }
       auto const n = new_node();
       nodes_[n] = {here, block.value(), 1, 0, 0, {}};
@@ -122,8 +124,7 @@ public:
       if (!root(here)) { ++nodes_[here].children; }
       order_.create(node_id{n}, node_id{here});
       ++cached_;
-      pin.node_ = node_id{n}; // the parent's pin has become its busy child
-      pin.owned_ = true;
+      move_pin(pin, node_id{n}, true); // the parent's pin has become its busy child
       ++done;
     }
     return {block_count{done}, false};
@@ -137,13 +138,12 @@ public:
   auto adopt(prefix_pin& pin, block_id block) -> void {
     auto const n = find_child(pin.node().value(), store_.digest(block.value()), store_.of(block.value()).data());
     QUIRE_EXPECTS(n != 0 && nodes_[n].block == block.value() && nodes_[n].busy > 0);
-    move_pin(pin, n, false);
+    step_down(pin, n, false);
   }
   /// See `run_tree::release`.
   auto release(prefix_pin&& pin) -> void {
     QUIRE_EXPECTS(static_cast<bool>(pin));
-    auto at = pin.node().value();
-    pin.node_ = node_id::none();
+    auto at = take_pin(pin).value();
     for (; !root(at) && --nodes_[at].busy == 0; at = nodes_[at].parent) {
       ++evictable_;
       if (in_order(at)) { order_.enter(*this, node_id{at}); }
@@ -294,10 +294,10 @@ private:
     order_hook links;
   };
 
-  static auto checked(block_count blocks) -> std::uint32_t {
+  static auto checked(block_count blocks) -> block_count {
     if (blocks.value() == 0) { throw config_error{"prefix index: 0 blocks, it needs at least 1"}; }
     if (blocks.value() >= detail::root_bit - 1) { throw config_error{"prefix index: more than 2^31 - 2 blocks: use larger blocks"}; }
-    return blocks.value();
+    return blocks;
   }
   [[nodiscard]] static auto root(number n) noexcept -> bool { return (n & detail::root_bit) != 0; }
   [[nodiscard]] auto new_node() noexcept -> number {
@@ -332,10 +332,9 @@ private:
       if (in_order(n)) { order_.leave(*this, node_id{n}); }
     }
   }
-  auto move_pin(prefix_pin& pin, number child, bool owned) noexcept -> void {
+  auto step_down(prefix_pin& pin, number child, bool owned) noexcept -> void {
     if (auto const here = pin.node().value(); !root(here)) { --nodes_[here].busy; }
-    pin.node_ = node_id{child};
-    pin.owned_ = owned;
+    move_pin(pin, node_id{child}, owned);
   }
   auto condemn(number v) noexcept -> void {
     auto& node = nodes_[v];

@@ -34,14 +34,27 @@ public:
   [[nodiscard]] explicit operator bool() const noexcept { return static_cast<bool>(node_); }
 
 private:
-  template <class, class>
-  friend class run_tree;
-  template <class, class>
-  friend class flat_index;
+  friend class pin_maker;
   prefix_pin(node_id node, bool owned) noexcept : node_{node}, owned_{owned} {}
 
   node_id node_;
   bool owned_ = false;
+};
+
+/// What an index derives from (privately) to make, move and take back pins; nobody else can.
+class pin_maker {
+protected:
+  pin_maker() = default;
+  ~pin_maker() = default;
+  /// A pin on the path that ends with \p node. \param owned the holder created the node.
+  [[nodiscard]] static auto make_pin(node_id node, bool owned) noexcept -> prefix_pin { return {node, owned}; }
+  /// Lets \p pin end with \p node instead.
+  static auto move_pin(prefix_pin& pin, node_id node, bool owned) noexcept -> void {
+    pin.node_ = node;
+    pin.owned_ = owned;
+  }
+  /// Empties \p pin. \returns where it ended.
+  static auto take_pin(prefix_pin& pin) noexcept -> node_id { return std::exchange(pin.node_, node_id::none()); }
 };
 
 } // namespace quire

@@ -51,7 +51,7 @@ namespace quire {
 /// The default prefix index. Models `prefix_index`.
 /// \tparam Eviction models `eviction_policy`. \tparam Digest models `digest_policy`.
 template <class Eviction, class Digest>
-class run_tree {
+class run_tree : private pin_maker {
 public:
   static_assert(eviction_policy<Eviction>, "run_tree: Eviction must model quire::eviction_policy (docs/concepts/eviction_policy.md)");
   static_assert(digest_policy<Digest>, "run_tree: Digest must model quire::digest_policy (docs/concepts/digest_policy.md)");
@@ -62,7 +62,7 @@ public:
   /// \throws config_error if either is 0 or there are more than 2^31 - 2 blocks.
   /// \complexity O(blocks) time; 51.2 bytes a block beside tokens and digests
   run_tree(block_count blocks, token_count block_tokens, Digest digest = {})
-      : store_{blocks, block_tokens, digest}, nodes_(checked(blocks) + 1), table_{blocks.value()},
+      : store_{checked(blocks), block_tokens, digest}, nodes_(std::size_t{blocks.value()} + 1), table_{blocks.value()},
         extents_{blocks.value() + blocks.value() / 2}, order_{node_count{blocks.value()}} {
     for (auto n = blocks.value(); n >= 1; --n) { free_node(n); }
   }
@@ -130,7 +130,7 @@ public:
       acquire(node);
       count_use(node);
     }
-    return {node_id{node}, false};
+    return make_pin(node_id{node}, false);
   }
 
   /// Pins the path of \p held without its last \p back blocks (0 = the same path): for forks and truncation.
@@ -149,11 +149,12 @@ public:
       node = nodes_[node].parent;
     }
     if (!root(node)) { acquire(node); }
-    return {node_id{node}, false};
+    return make_pin(node_id{node}, false);
   }
 
   /// Publishes blocks behind a pinned path; their tokens are in `tokens(block)`. The pin moves to the last one.
-  /// Stops early where an equal block exists already (the pin moves there): call again for the rest.
+  /// Stops early where an equal block exists already: call again for the rest. If somebody uses that block, the pin moves
+  /// there; if not, the new block takes its place, so that no room is taken twice.
   /// \param blocks full, immutable from now on. \returns how far this call came.
   /// \complexity O(blocks) digests; allocates nothing
   /// \source S21, S26 (2)
@@ -173,8 +174,13 @@ public:
       auto const hash = store_.locate(here, first);
       if (root(here) || nodes_[here].children > 0) {
         if (auto const twin = find_child(here, hash, first); twin != 0) {
+          auto const idle = nodes_[twin].busy == 0;
           descend(pin, twin);
-          return {block_count{done}, true};
+          if (!idle) { return {block_count{done}, true}; }
+          auto& node = nodes_[pin.node().value()];
+          auto& id = node.order != 0 ? *extents_.at(node.place) : node.place;
+          static_cast<void>(store_.chain(digest, blocks[done].value()));
+          return {block_count{done + 1}, false, block_id{std::exchange(id, blocks[done].value())}};
         }
       }
       auto const taken = attach_child(pin, hash, blocks.subspan(done));
@@ -197,16 +203,14 @@ public:
     auto const child = find_child(here, store_.of(block.value()).data());
     QUIRE_EXPECTS(child != 0 && nodes_[child].length == 1 && ids_of(nodes_[child])[0] == block.value());
     if (!root(here)) { --nodes_[here].busy; } // its child is busy: it cannot become idle here
-    pin.node_ = node_id{child};
-    pin.owned_ = false;
+    move_pin(pin, node_id{child}, false);
   }
 
   /// Gives a pin back. What nobody pins any more becomes evictable, deepest first.
   /// \complexity O(nodes up to the first ancestor that stays busy); allocates nothing
   auto release(prefix_pin&& pin) -> void {
     QUIRE_EXPECTS(static_cast<bool>(pin));
-    auto at = pin.node().value();
-    pin.node_ = node_id::none();
+    auto at = take_pin(pin).value();
     std::uint32_t idle_child = 0;
     while (!root(at) && --nodes_[at].busy == 0) {
       auto const above = nodes_[at].parent;
@@ -244,9 +248,10 @@ public:
       evictable_ -= k;
       cached_ -= k;
       auto const whole = k == node.length;
-      claims_.push_back({v, k, whole});
+      claims_.push_back({v, static_cast<std::uint16_t>(k), whole});
       if (whole) {
         condemn(v);
+        prefetch_victims();
       } else {
         node.length = static_cast<std::uint16_t>(node.length - k);
         node.flags |= tail_claimed;
@@ -427,14 +432,14 @@ private:
 
   struct claim_type {
     number node;
-    std::uint32_t count;
+    std::uint16_t count; // [blocks], of one run
     bool whole;
   };
 
-  static auto checked(block_count blocks) -> std::size_t {
+  static auto checked(block_count blocks) -> block_count {
     if (blocks.value() == 0) { throw config_error{"prefix index: 0 blocks, it needs at least 1"}; }
     if (blocks.value() >= detail::root_bit - 1) { throw config_error{"prefix index: more than 2^31 - 2 blocks: use larger blocks"}; }
-    return blocks.value();
+    return blocks;
   }
   [[nodiscard]] static auto root(number n) noexcept -> bool { return (n & detail::root_bit) != 0; }
   [[nodiscard]] auto ids_of(node_type const& node) const noexcept -> std::uint32_t const* {
@@ -480,8 +485,7 @@ private:
     if (nodes_[twin].length > 1) { twin = split(twin, 1); }
     acquire(twin);
     if (auto const here = pin.node().value(); !root(here)) { --nodes_[here].busy; } // a busy child keeps it busy
-    pin.node_ = node_id{twin};
-    pin.owned_ = false;
+    move_pin(pin, node_id{twin}, false);
   }
 
   // --- growing ------------------------------------------------------------------------------------------------------
@@ -530,8 +534,7 @@ private:
     if (!root(here)) { ++nodes_[here].children; } // busy: minus this pin, plus this child
     order_.create(node_id{n}, node_id{here});
     cached_ += node.length;
-    pin.node_ = node_id{n};
-    pin.owned_ = true;
+    move_pin(pin, node_id{n}, true);
     return node.length;
   }
   /// Gives \p node a place for up to \p length ids and sets its length to what fits: less only in a fragmented arena.
@@ -648,7 +651,8 @@ private:
   }
 
   // --- claims -------------------------------------------------------------------------------------------------------
-  auto condemn(number v) noexcept -> void {
+  // Not inlined: its vector registers would make every claim of a few tail blocks set up and clear up more than it does.
+  [[gnu::noinline]] auto condemn(number v) noexcept -> void {
     auto& node = nodes_[v];
     table_.erase(node.hash, v);
     order_.leave(*this, node_id{v});
@@ -658,6 +662,17 @@ private:
     --parent.children;
     parent.flags |= frozen;
     if (Eviction::leaves_only && parent.children == 0 && parent.busy == 0) { order_.enter(*this, node_id{node.parent}); }
+  }
+  /// Requests what claiming the next victim will read, and the node behind it in the order: victims are cold by their
+  /// nature, and there is work enough between two of them to hide a miss.
+  auto prefetch_victims() const noexcept -> void {
+    auto const next = order_.victim();
+    if (!next) { return; }
+    auto const& node = nodes_[next.value()];
+    __builtin_prefetch(&nodes_[node.links.next], 1);
+    table_.prefetch(node.hash);
+    if (!root(node.parent)) { __builtin_prefetch(&nodes_[node.parent], 1); }
+    if (node.order != 0) { __builtin_prefetch(extents_.at(node.place) + node.length - 1); }
   }
   [[nodiscard]] auto restore_node(number v) noexcept -> bool {
     auto& node = nodes_[v];

@@ -9,6 +9,7 @@
 #include <quire/view/action.hpp>
 
 #include <concepts>
+#include <optional>
 
 namespace quire {
 
@@ -17,6 +18,20 @@ template <class C>
 concept copy_policy = requires(group_id group, block_id source, block_id target, token_count valid, token_count block) {
   requires std::same_as<decltype(C::allowed), bool const>;
   { C::copy(group, source, target, valid, block) } noexcept -> std::same_as<action>;
+};
+
+/// A life cycle of requests: states, events and one table. See docs/concepts/lifecycle_policy.md.
+template <class L>
+concept request_lifecycle = requires(typename L::state s, typename L::event e) {
+  { L::table.next(s, e) } noexcept -> std::same_as<std::optional<typename L::state>>;
+  { L::state::waiting } -> std::convertible_to<typename L::state>;
+  { L::event::start } -> std::convertible_to<typename L::event>;
+  { L::event::decode } -> std::convertible_to<typename L::event>;
+  { L::event::preempt } -> std::convertible_to<typename L::event>;
+  { L::event::finish } -> std::convertible_to<typename L::event>;
+  { L::event::cancel } -> std::convertible_to<typename L::event>;
+  { L::event::time_out } -> std::convertible_to<typename L::event>;
+  { L::event::release } -> std::convertible_to<typename L::event>;
 };
 
 /// Decides which positions of a sequence stay resident. See docs/concepts/residency_policy.md.

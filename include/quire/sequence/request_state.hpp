@@ -15,6 +15,7 @@
 /// Cancel and time-out are legal wherever the request is alive and take the same release path (case 42).
 
 #include <quire/core/transition_table.hpp>
+#include <quire/sequence/concepts.hpp>
 
 #include <cstdint>
 
@@ -74,5 +75,7 @@ struct standard_request_lifecycle {
   /// The edges as a table.
   static constexpr transition_table<state, event> table{edges};
 };
+
+static_assert(request_lifecycle<standard_request_lifecycle>);
 
 } // namespace quire

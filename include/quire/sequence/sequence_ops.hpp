@@ -178,8 +178,7 @@ public:
   auto fork(sequence_state& parent, sequence_state& child, std::uint32_t length) -> void {
     QUIRE_EXPECTS(parent.reserved == parent.committed && length <= parent.committed);
     settle(parent);
-    auto const whole = length == parent.committed;
-    auto const size = whole ? parent.table.size() : geometry_.blocks(length);
+    auto const size = geometry_.blocks(length);
     child.table.assign(parent.table.blocks().first(size));
     child.pinned = std::min(parent.pinned, size);
     child.pin = index_->pin_back(parent.pin, block_count{parent.pinned - child.pinned});
@@ -196,7 +195,7 @@ public:
     child.table_before = size;
     child.known = std::min(parent.known, length);
     child.writer = false;
-    child.skip_write = parent.skip_write && whole;
+    child.skip_write = false; // its next token need not be the one that is stored
     child.publishes = parent.publishes;
     child.forked = parent.forked = true;
   }
@@ -226,7 +225,7 @@ public:
   template <class Retire>
   auto truncate(sequence_state& s, std::uint32_t length, Retire retire) -> void {
     QUIRE_EXPECTS(s.reserved == s.committed && length <= s.committed);
-    if (length == s.committed) { return; }
+    if (length == s.committed && s.table.size() == geometry_.blocks(length)) { return; }
     settle(s);
     auto const size = geometry_.blocks(length);
     for (auto j = size; j < s.table.size(); ++j) {
@@ -343,11 +342,16 @@ private:
     }
     s.pinned += done.published.value();
     result.published += done.published.value();
+    if (done.replaced) {
+      pool_->retire_and_reclaim(done.replaced);
+      --result.published;
+      ++result.duplicates;
+    }
     if (done.duplicate) {
       ++s.pinned;
       ++s.twins;
       ++result.duplicates;
-    } else if (holders > 1) {
+    } else if (holders > 1 && done.published.value() == blocks.size()) {
       index_->hold(s.pin, holders - 1);
     }
   }

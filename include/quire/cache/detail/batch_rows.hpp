@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <numeric> // std::iota
 #include <utility>
 #include <vector>
 
@@ -52,14 +53,12 @@ public:
     for (std::uint32_t i = 0; i < q;) { // block by block
       auto const first = std::int64_t{table[j].value()} * geometry_.block_tokens() + offset;
       auto const n = std::min(geometry_.block_tokens() - offset, q - i);
-      for (std::uint32_t k = 0; k < n; ++k) {
-        slot[i + k] = first + k;
-        position[i + k] = static_cast<std::int32_t>(committed + i + k);
-      }
+      std::iota(slot + i, slot + i + n, first); // one loop per width, so that both are vectorised
       i += n;
       offset = 0;
       ++j;
     }
+    std::iota(position, position + q, static_cast<std::int32_t>(committed));
     if (skip_first) { *slot = -1; }
     positions_ += q;
     query_start_[r + 1] = static_cast<std::int32_t>(positions_);

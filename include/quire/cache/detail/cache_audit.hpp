@@ -86,7 +86,7 @@ auto cache_core<Policies>::audit() const -> std::string {
     }
   }
   for (auto const& late : late_pins_) {
-    late.for_each([&](prefix_pin const& pin) {
+    late.for_each([&](prefix_pin const& pin, std::uint32_t) {
       if (!is_root(pin.node())) { ++pins[pin.node().value()]; }
     });
   }

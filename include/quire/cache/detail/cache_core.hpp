@@ -64,15 +64,16 @@ public:
   static constexpr bool immediate = std::is_same_v<fence_type, immediate_fence>;
   static constexpr bool silent = std::is_same_v<observer_type, null_observer>; // nobody wants an event per step
 
-  cache_core(block_count blocks, cache_options const& options, digest_type digest, typename Policies::admission admission)
+  cache_core(block_count blocks, cache_options const& options, digest_type digest, typename Policies::admission admission, observer_type observer = {})
       : options_{options}, geometry_{options.block_tokens}, pool_{blocks}, index_{blocks, options.block_tokens, digest},
-        ops_{pool_, index_, geometry_}, limbo_{immediate ? block_count{0} : blocks}, admission_{std::move(admission)},
+        ops_{pool_, index_, geometry_}, limbo_{immediate ? block_count{0} : blocks}, admission_{std::move(admission)}, observer_{std::move(observer)},
         records_(at_least_one(options.max_sequences.value(), "max_sequences")) {
     at_least_one(options.max_rows.value(), "max_rows");
     for (auto i = at_least_one(options.batch_buffers, "batch_buffers"); i > 0; --i) {
       slots_.emplace_back(options.max_rows.value(), geometry_);
       slots_.back().items.reserve(options.max_rows.value());
     }
+    fixed_columns_ = geometry_.blocks(options.max_context.value());
     for (auto& record : records_) { unused_.push_back(record); }
   }
   cache_core(cache_core const&) = delete;
@@ -91,8 +92,8 @@ public:
   auto admit(admit_request const& request) -> expected<record_type*, refusal> {
     reclaim();
     auto const prompt = request.prompt.size();
-    auto const refuse_with = [&](errc code, block_count needed = {}) {
-      auto const event = refuse_event{.scope = request.scope, .reason = code, .missing = needed};
+    auto const refuse_with = [&](errc code, block_count needed = {}, block_count missing = {}) {
+      auto const event = refuse_event{.scope = request.scope, .reason = code, .missing = missing};
       stats_.on_refuse(event);
       observe([&](auto& o) { o.on_refuse(event); });
       return tl::unexpected<refusal>{refusal{code, needed, block_count{promised_}, available(), pool_.capacity()}};
@@ -101,6 +102,7 @@ public:
     if (request.max_output.value() == 0) { return refuse_with(errc::zero_output); }
     auto const limit = prompt + request.max_output.value() + std::uint64_t{request.draft.value()};
     auto const most = std::uint64_t{pool_.capacity().value()} * geometry_.block_tokens();
+    if (options_.max_context.value() != 0 && limit > options_.max_context.value()) { return refuse_with(errc::beyond_context); }
     if (limit > most || limit > max_positions) {
       return refuse_with(errc::never_fits, block_count{static_cast<std::uint32_t>(std::min<std::uint64_t>(ceil_div<std::uint64_t>(limit, geometry_.block_tokens()), 0xffff'ffffU))});
     }
@@ -129,7 +131,8 @@ public:
                                        block_count{promised_}, available() - std::min(pins, evictable()), pool_.capacity()};
     if (!admission_.admits(query)) {
       s.table.shrink(0);
-      return refuse_with(errc::no_blocks, query.in_total);
+      auto const spare = query.available - std::min(query.available, query.promised);
+      return refuse_with(errc::no_blocks, query.in_total, query.in_total - std::min(spare, query.in_total));
     }
 
     ops_.attach(s, found, p, options_.skip_writes);
@@ -138,7 +141,9 @@ public:
     start(record, p, static_cast<std::uint32_t>(limit), request.scope);
     record.resumed = request.resumed;
     record.attached = s.committed;
+    record.matched = hit;
     record.ready = all_quiet() ? s.committed : 0;
+    if (hit > 0) { record.last = latest_; } // what it found may be anybody's work in flight
     stats_.on_admit(admitted(record));
     observe([&](auto& o) { o.on_admit(admitted(record)); });
     return &record;
@@ -167,6 +172,7 @@ public:
     child.counted = true;
     child.covered = std::max(length, parent.prompt);
     child.attached = length;
+    child.matched = std::min(parent.matched, child.state.table.size());
     return &child;
   }
 
@@ -186,7 +192,7 @@ public:
     slot->actions.clear();
     slot->claimed.clear();
     slot->ids.clear();
-    slot->rows.begin(columns_);
+    slot->rows.begin(std::max(columns_, fixed_columns_));
     slot->timeline = timeline;
     slot->serial = ++serials_;
     slot->phase = step_phase::planned;
@@ -196,12 +202,13 @@ public:
     for (std::size_t i = 0; i < count; ++i) {
       auto const item = item_of(i);
       auto& record = *item.record;
-      if (record.lane > 0 && item.ids.size() == 1 && record.epoch >= restart_below_) {
+      if (record.lane > 0 && item.ids.size() == 1 && !item.loaded && record.epoch >= restart_below_) {
         slot->results[i] = {errc::ok, row_id{rows++}};
         add_in_lane(*slot, record, item.ids.front());
         continue;
       }
       auto const status = add_item(*slot, record, item.tokens, item.ids);
+      if (status == errc::ok) { record.loads = item.loaded; }
       slot->results[i] = {status, status == errc::ok ? row_id{rows++} : row_id::none()};
       if (status != errc::ok) { refused(record, status); }
     }
@@ -233,7 +240,6 @@ public:
     slot.until = until;
     auto all = true;
     std::uint32_t decoded = 0;
-    auto const retire = retirement{this, timeline, until};
     auto ids = std::span<token_id const>{slot.ids};
     for (auto& item : slot.items) {
       auto& record = *item.record;
@@ -249,11 +255,14 @@ public:
       ids = ids.subspan(tokens.size());
       if (record.ending) {
         all = false;
+        auto const retire = retire_after(record);
         ops_.roll_back(record.state, [&](block_id block) { discard(block, retire); });
-        finish(record);
+        leave(record);
         continue;
       }
       auto const copied = static_cast<bool>(record.state.copy_source);
+      auto const retire = retire_after(record);
+      if (copied) { own_from(record, geometry_.index(record.state.committed)); }
       auto const may_publish = record.epoch == epoch_;
       if (!may_publish) { record.state.publishes = false; }
       auto const settled = ops_.commit(record.state, tokens, retire);
@@ -270,7 +279,7 @@ public:
     auto const launched = slot.phase == step_phase::launched;
     QUIRE_EXPECTS(launched || slot.phase == step_phase::planned);
     auto const until = launched ? fence_.issue(slot.timeline) : ticket{};
-    auto const retire = retirement{this, slot.timeline, until};
+    auto const retire = retirement{this, slot.timeline, until, 0};
     for (auto i = slot.items.size(); i-- > 0;) {
       auto& item = slot.items[i];
       auto& record = *item.record;
@@ -293,7 +302,7 @@ public:
       open_ = nullptr;
     }
     for (auto& item : slot.items) {
-      if (item.record->ending) { finish(*item.record); }
+      if (item.record->ending) { leave(*item.record); }
     }
     slot.rows.distrust();
     slot.items.clear();
@@ -305,17 +314,15 @@ public:
   auto truncate(record_type& record, std::uint32_t length) -> expected<void> {
     if (record.plan_open) { return refuse(errc::plan_open); }
     if (length > record.state.committed) { return refuse(errc::out_of_range); }
+    if (length == record.state.committed) { return {}; }
     reserve_retirement();
-    if (length < record.state.committed) { // what was shared is promised again, beside what comes back
-      auto const settled = record.outstanding + ops_.would_free(record.state, length);
-      auto const owed = geometry_.blocks(record.limit) - geometry_.blocks(length) + (ops_.would_copy(record.state, length) ? 1U : 0U);
-      auto const query = admission_query{block_count{0}, block_count{owed - std::min(owed, settled)}, block_count{promised_}, available(), pool_.capacity()};
-      if (owed > settled && !admission_.admits(query)) { return refuse(errc::no_blocks); }
-    }
-    ops_.truncate(record.state, length, retire_after(record));
+    // What was shared is promised again, beside what comes back.
+    auto const settled = record.outstanding + ops_.would_free(record.state, length);
+    auto const owed = geometry_.blocks(record.limit) - geometry_.blocks(length) + (ops_.would_copy(record.state, length) ? 1U : 0U);
+    auto const query = admission_query{block_count{0}, block_count{owed - std::min(owed, settled)}, block_count{promised_}, available(), pool_.capacity()};
+    if (owed > settled && !admission_.admits(query)) { return refuse(errc::no_blocks); }
+    cut(record, length, retire_after(record));
     promise(record, owes(record));
-    record.stamp = ++stamps_;
-    record.ready = std::min(record.ready, length);
     open_lane(record);
     return {};
   }
@@ -344,7 +351,7 @@ public:
     if (record.plan_open) {
       record.ending = true;
     } else {
-      finish(record);
+      leave(record);
     }
     return {};
   }
@@ -497,7 +504,8 @@ private:
   }
   /// Notes what a lane has added; its commits counted it already.
   auto note_lane(record_type& record) noexcept -> void {
-    if (record.counted) { record.covered = std::max(record.covered, record.state.committed); }
+    // A branch: gcc makes a vector instruction of std::max here and waits for a failed store forwarding.
+    if (record.counted && record.covered < record.state.committed) { record.covered = record.state.committed; }
   }
   /// The last block is full, or the budget is used up.
   [[gnu::noinline]] auto leave_lane(record_type& record) -> void {
@@ -568,7 +576,8 @@ private:
     }
     static_cast<void>(pool_.try_allocate(fresh.first(free)));
     if (victims == 0) { return; }
-    static_cast<void>(index_.claim(fresh.subspan(free)));
+    auto const claimed = index_.claim(fresh.subspan(free));
+    QUIRE_EXPECTS(claimed.value() == victims); // an eviction policy yields every idle node in the end
     for (auto const block : fresh.subspan(free)) {
       pool_.apply(block, block_event_type::claim);
       slot.claimed.push_back(block);
@@ -586,9 +595,8 @@ private:
   }
   /// Content that another timeline may still be writing is waited for before this step reads it.
   auto wait_for_others(slot_type& slot, record_type const& record) -> void {
-    auto const first_here = record.last[slot.timeline.value()] == ticket{}; // attached content may be anybody's
     for (std::uint32_t t = 0; t < timelines; ++t) {
-      auto const until = first_here ? latest_[t] : record.last[t];
+      auto const until = last_use(record, t);
       if (t == slot.timeline.value() || reached(timeline_id{t}, until)) { continue; }
       auto const wait = action::wait_for(timeline_id{t}, until);
       if (std::find(slot.actions.begin(), slot.actions.end(), wait) == slot.actions.end()) {
@@ -620,11 +628,17 @@ private:
     }
     return true;
   }
+  /// The last work in flight that may touch what \p record holds. Private blocks of forks are not only its own: another
+  /// holder may have left while its steps were in flight, so that nobody's record names them.
+  [[nodiscard]] auto last_use(record_type const& record, std::uint32_t t) const noexcept -> ticket {
+    return record.state.forked ? latest_[t] : record.last[t];
+  }
   /// Frees blocks in state `retiring`, and releases pins, as soon as \p until is reached on \p timeline.
   struct retirement {
     cache_core* core;
     timeline_id timeline;
     ticket until;
+    std::uint32_t unready; // [blocks] at the end of a pin that its sequence wrote and that may not be finished
     auto operator()(block_id block) const -> void {
       if (immediate || core->reached(timeline, until)) {
         core->pool_.reclaim(block);
@@ -636,17 +650,38 @@ private:
       if (immediate || core->reached(timeline, until)) {
         core->index_.release(std::move(pin));
       } else {
-        core->late_pins_[timeline.value()].push(std::move(pin), until);
+        core->late_pins_[timeline.value()].push(std::move(pin), until, unready);
       }
     }
   };
   /// The same for what the last step of \p record was the last to use. It waits for the timelines in their order, each time
   /// for the latest ticket, because tickets of a limbo do not decrease.
   [[nodiscard]] auto retire_after(record_type const& record) noexcept -> retirement {
+    auto const pinned = record.state.pinned;
     for (std::uint32_t t = 0; t < timelines; ++t) {
-      if (!reached(timeline_id{t}, record.last[t])) { return {this, timeline_id{t}, latest_[t]}; }
+      if (!reached(timeline_id{t}, last_use(record, t))) {
+        return {this, timeline_id{t}, latest_[t], pinned - std::min(pinned, first_unready(record))};
+      }
     }
-    return {this, timeline_id{0}, ticket{}};
+    return {this, timeline_id{0}, ticket{}, 0};
+  }
+  /// First block of its table that \p record wrote and that may not be finished.
+  [[nodiscard]] auto first_unready(record_type const& record) const noexcept -> std::uint32_t {
+    return std::max(geometry_.index(record.ready), record.matched);
+  }
+  /// From block \p j on \p record has written its table itself, in work that is in flight.
+  auto own_from(record_type& record, std::uint32_t j) const noexcept -> void {
+    record.matched = std::min(record.matched, j);
+    record.ready = std::min(record.ready, j * geometry_.block_tokens());
+  }
+  /// Cuts \p record back. Promises and lane are the caller's business.
+  template <class Retire>
+  auto cut(record_type& record, std::uint32_t length, Retire retire) -> void {
+    note_lane(record);
+    ops_.truncate(record.state, length, retire);
+    record.stamp = ++stamps_;
+    record.ready = std::min(record.ready, length);
+    record.matched = std::min(record.matched, geometry_.blocks(length));
   }
   /// Room for what every step in flight, and the operation at hand, may retire: blocks under a ticket each, a pin per row.
   /// \throws std::bad_alloc; nothing has changed then.
@@ -661,21 +696,26 @@ private:
     reserve_retirement();
     for (std::uint32_t t = 0; t < timelines; ++t) {
       auto const here = [&](ticket k) { return reached(timeline_id{t}, k); };
-      limbo_.drain(timeline_id{t}, here, [&](block_id block) { after(t)(block); });
-      late_pins_[t].drain(here, [&](prefix_pin&& pin) { after(t)(std::move(pin)); });
+      limbo_.drain(timeline_id{t}, here, [&](block_id block) { after(t, 0)(block); });
+      late_pins_[t].drain(here, [&](prefix_pin&& pin, std::uint32_t unready) { after(t, unready)(std::move(pin)); });
     }
   }
   /// What waited for timeline \p t waits for the later ones too, which may have used it as well.
-  [[nodiscard]] auto after(std::uint32_t t) -> retirement {
+  [[nodiscard]] auto after(std::uint32_t t, std::uint32_t unready) -> retirement {
     for (auto later = t + 1; later < timelines; ++later) {
       if (reached(timeline_id{later}, latest_[later])) { continue; }
-      return {this, timeline_id{later}, latest_[later]};
+      return {this, timeline_id{later}, latest_[later], unready};
     }
-    return {this, timeline_id{0}, ticket{}};
+    return {this, timeline_id{0}, ticket{}, 0};
   }
   template <class Retire>
   auto discard(block_id block, Retire const& retire) -> void {
     if (pool_.release_and_retire(block)) { retire(block); }
+  }
+  /// Ends a record that leaves.
+  auto leave(record_type& record) -> void {
+    for (std::uint32_t t = 0; t < timelines; ++t) { record.last[t] = last_use(record, t); }
+    finish(record);
   }
   /// Gives back what an ended record holds, now or when in-flight work is done with it.
   auto finish(record_type& record) -> void {
@@ -727,7 +767,7 @@ private:
     auto const from = record.covered;
     auto const n = grown(record);
     auto const of_prompt = from < record.prompt ? std::min(n, record.prompt - from) : 0U;
-    event.computed_prompt = token_count{of_prompt};
+    (std::exchange(record.loads, false) ? event.loaded : event.computed_prompt) = token_count{of_prompt};
     event.computed_output = token_count{n - of_prompt};
     auto const why = record.state.committed < record.prompt ? request_event_type::start : request_event_type::decode;
     if (auto const to = Policies::request_states::table.next(record.phase, why)) { record.phase = *to; }
@@ -759,7 +799,8 @@ private:
   std::uint64_t numbers_ = 0;
   std::uint64_t stamps_ = 0;
   std::uint32_t promised_ = 0;
-  std::uint32_t columns_ = 1;
+  std::uint32_t columns_ = 1;       // blocks of the longest budget admitted so far
+  std::uint32_t fixed_columns_ = 0; // of `max_context`
   std::uint32_t epoch_ = 0;
   std::uint32_t restart_below_ = 0;
   std::uint32_t lost_ = 0;

@@ -20,55 +20,83 @@ auto cache_core<Policies>::abandon(timeline_id timeline) -> expected<block_count
   for (auto const& slot : slots_) {
     if (slot.phase == step_phase::planned || slot.phase == step_phase::launched) { return refuse(errc::plan_open); }
   }
+  reclaim();
   auto const t = timeline.value();
   auto const lost_before = lost_;
-  // Content is not ready from the first position on that a sequence wrote after its last reached ticket.
+  auto const last = std::max(latest_[t], fence_.issued(timeline));
+  if (reached(timeline, last)) { return block_count{0}; } // nothing is in flight
+  // Paths of the index, for pins that name only their end.
+  std::vector<std::uint32_t> above(std::size_t{pool_.capacity().value()} + 1);
+  std::vector<std::vector<block_id>> blocks_of(above.size());
+  index_.for_each_node([&](node_id node, node_id parent, auto blocks, std::uint32_t) {
+    above[node.value()] = parent.value();
+    for (auto const block : blocks) { blocks_of[node.value()].push_back(block_id{block}); }
+  });
+  auto const path_of = [&](prefix_pin const& pin) { // deepest first
+    std::vector<block_id> path;
+    for (auto at = pin.node(); at && !is_root(at); at = node_id{above[at.value()]}) {
+      path.insert(path.end(), blocks_of[at.value()].rbegin(), blocks_of[at.value()].rend());
+    }
+    return path;
+  };
+  // A block is not ready if a sequence whose tickets are not all reached wrote it, or may still write behind what is read of
+  // it. A private block of forks may have been left by another holder that was writing.
   std::vector<std::uint8_t> unready(pool_.capacity().value(), 0);
   auto const mark = [&](record_type const& record) {
-    if (reached(timeline, record.last[t])) { return; }
-    for (auto j = geometry_.index(record.ready); j < record.state.table.size(); ++j) { unready[record.state.table[j].value()] = 1; }
+    auto const& s = record.state;
+    auto from = s.table.size();
+    if (s.forked && geometry_.offset(s.committed) != 0) { from = std::max(geometry_.index(s.committed), s.pinned); }
+    if (!reached(timeline, record.last[t])) { from = std::min(from, first_unready(record)); }
+    for (auto j = from; j < s.table.size(); ++j) { unready[s.table[j].value()] = 1; }
+  };
+  auto const cut_back = [&](record_type& record) { // to before the first block that is not ready
+    auto& s = record.state;
+    auto const path = path_of(s.pin);
+    for (std::uint32_t j = 0; j < s.table.size(); ++j) {
+      if (unready[s.table[j].value()] == 0 && (j >= s.pinned || unready[path[s.pinned - 1 - j].value()] == 0)) { continue; }
+      cut(record, std::min(j * geometry_.block_tokens(), s.committed), [&](block_id) { ++lost_; });
+      return true;
+    }
+    return false;
   };
   for (auto const& record : live_) { mark(record); }
   for (auto const& list : draining_) {
     for (auto const& record : list) { mark(record); }
   }
-  auto const give_up = [&](block_id) { ++lost_; };
+  for (std::uint32_t u = 0; u <= t; ++u) { // what waits for an earlier timeline would have waited for this one afterwards
+    late_pins_[u].for_each([&](prefix_pin const& pin, std::uint32_t count) {
+      auto const path = path_of(pin);
+      for (std::uint32_t i = 0; i < std::min<std::size_t>(count, path.size()); ++i) { unready[path[i].value()] = 1; }
+    });
+  }
   for (auto& record : live_) {
-    auto length = reached(timeline, record.last[t]) ? record.state.committed : std::min(record.ready, record.state.committed);
-    for (std::uint32_t j = 0; j < record.state.table.size(); ++j) {
-      if (unready[record.state.table[j].value()] != 0) {
-        length = std::min(length, std::max(j * geometry_.block_tokens(), std::min(record.ready, length)));
-        break;
-      }
-    }
-    if (length == record.state.committed) { continue; }
-    note_lane(record);
-    ops_.truncate(record.state, length, give_up);
-    record.ready = std::min(record.ready, length);
-    record.stamp = ++stamps_;
+    if (!cut_back(record)) { continue; }
     promise(record, owes(record));
     open_lane(record);
   }
   for (auto& list : draining_) {
-    for (auto at = list.begin(); at != list.end();) {
-      auto& record = *at;
-      if (reached(timeline, record.last[t])) {
-        ++at;
-        continue;
-      }
-      at = list.erase(at);
-      ops_.drop(record.state, give_up);
-      if (auto const to = Policies::request_states::table.next(record.phase, request_event_type::release)) { record.phase = *to; }
-      unused_.push_front(record);
-    }
+    for (auto& record : list) { static_cast<void>(cut_back(record)); }
   }
-  late_pins_[t].drain([](ticket) { return true; }, [&](prefix_pin&& pin) { index_.release(std::move(pin)); });
+  for (std::uint32_t u = 0; u < timelines; ++u) {
+    late_pins_[u].change_each([&](prefix_pin& pin, std::uint32_t& count) {
+      auto const path = path_of(pin);
+      auto keep = path.size(); // from the root
+      for (std::size_t i = 0; i < path.size(); ++i) {
+        if (unready[path[i].value()] != 0) { keep = path.size() - 1 - i; }
+      }
+      if (keep == path.size()) { return; }
+      auto shorter = index_.pin_back(pin, block_count{static_cast<std::uint32_t>(path.size() - keep)});
+      index_.release(std::move(pin));
+      pin = std::move(shorter);
+      count = 0;
+    });
+  }
   index_.remove(unready, [&](block_id block) {
     pool_.apply(block, block_event_type::retire);
     ++lost_;
   });
-  limbo_.abandon(timeline, give_up);
-  abandoned_[t] = std::max(latest_[t], fence_.issued(timeline));
+  for (std::uint32_t u = 0; u <= t; ++u) { limbo_.abandon(timeline_id{u}, [&](block_id) { ++lost_; }); }
+  abandoned_[t] = last;
   for (auto& slot : slots_) { slot.rows.distrust(); }
   return block_count{lost_ - lost_before};
 }

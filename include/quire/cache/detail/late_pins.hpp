@@ -8,6 +8,7 @@
 #include <quire/prefix/prefix_pin.hpp>
 
 #include <cstddef>
+#include <cstdint>
 #include <utility>
 #include <vector>
 
@@ -26,11 +27,15 @@ public:
     waiting_.reserve(waiting_.size() + more);
   }
   /// \pre `reserve`
-  auto push(prefix_pin&& pin, ticket until) noexcept -> void { waiting_.push_back({std::move(pin), until}); }
-  /// Hands pins whose ticket \p reached(ticket) to \p release(prefix_pin&&), oldest first.
+  /// \param unready [blocks] at the end of the path that may not be finished.
+  auto push(prefix_pin&& pin, ticket until, std::uint32_t unready) noexcept -> void { waiting_.push_back({std::move(pin), until, unready}); }
+  /// Hands pins whose ticket \p reached(ticket) to \p release(prefix_pin&&, unready), oldest first.
   template <class Reached, class Release>
   auto drain(Reached reached, Release release) -> void {
-    while (first_ < waiting_.size() && reached(waiting_[first_].until)) { release(std::move(waiting_[first_++].pin)); }
+    while (first_ < waiting_.size() && reached(waiting_[first_].until)) {
+      auto& late = waiting_[first_++];
+      release(std::move(late.pin), late.unready);
+    }
     if (first_ == waiting_.size()) {
       waiting_.clear();
       first_ = 0;
@@ -39,13 +44,19 @@ public:
   [[nodiscard]] auto empty() const noexcept -> bool { return first_ == waiting_.size(); }
   template <class Visit>
   auto for_each(Visit visit) const -> void {
-    for (auto i = first_; i < waiting_.size(); ++i) { visit(waiting_[i].pin); }
+    for (auto i = first_; i < waiting_.size(); ++i) { visit(waiting_[i].pin, waiting_[i].unready); }
+  }
+  /// Lets \p change(pin, unready) alter every pin in place.
+  template <class Change>
+  auto change_each(Change change) -> void {
+    for (auto i = first_; i < waiting_.size(); ++i) { change(waiting_[i].pin, waiting_[i].unready); }
   }
 
 private:
   struct late_pin {
     prefix_pin pin;
     ticket until;
+    std::uint32_t unready;
   };
   std::vector<late_pin> waiting_;
   std::size_t first_ = 0;

@@ -45,7 +45,9 @@ struct alignas(64) record {
 
   std::array<ticket, Timelines> last{}; // of the last step that touched it, per timeline
   std::uint32_t attached = 0;           // [tokens] found at admission
+  std::uint32_t matched = 0;            // [blocks] of the table that others wrote
   bool resumed = false;
+  bool loads = false; // a transfer brings the open plan's positions
   Phase phase{};
   scope_number scope;
   sequence_number number;

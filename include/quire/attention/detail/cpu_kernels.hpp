@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// The inner loops of the CPU backend: few queries against stored rows, many queries against converted ones.
+///
+///     few    dots        4 keys × 1 or 2 queries, or 2 keys × 4 queries, in registers; each stored chunk is read and
+///                        converted once for all of them
+///            accumulate  outputs of some chunks stay in registers while all keys of the tile pass
+///     many   multiply    C[6 × 2 vectors] += A · B, the usual block of a matrix product. With B = Qᵗ the scores of a tile
+///                        come out with the queries side by side, so that the softmax needs no sums across lanes
+
+#include <quire/attention/detail/cpu_codec.hpp>
+#include <quire/attention/detail/cpu_simd.hpp>
+
+#include <array>
+#include <cstddef>
+
+/// \cond INTERNAL
+namespace quire::detail {
+
+/// Rows of one head and tile as stored, and how many elements of each count.
+struct cpu_stored_rows {
+  std::byte const* const* row; ///< \shape [count]
+  std::size_t count;
+  std::size_t chunks; ///< [chunks] per row
+};
+
+/// A matrix of floats with rows `stride` floats apart.
+struct cpu_rows {
+  float* data;
+  std::size_t stride;
+  [[nodiscard]] auto row(std::size_t i) const noexcept -> float* { return data + i * stride; }
+};
+
+template <class Codec, std::size_t Queries, std::size_t Keys>
+[[gnu::always_inline]] inline void cpu_dot_block(float const* const (&query)[Queries], std::byte const* const* key,
+                                                 std::size_t chunks, cpu_f32 (&sum)[Queries][Keys]) noexcept {
+  for (std::size_t c = 0; c < chunks; ++c) {
+    cpu_f32 a[Keys];
+    cpu_f32 b[Keys];
+#pragma GCC unroll 8
+    for (std::size_t k = 0; k < Keys; ++k) { Codec::chunk(key[k] + c * cpu_chunk * Codec::bytes, a[k], b[k]); }
+#pragma GCC unroll 8
+    for (std::size_t q = 0; q < Queries; ++q) {
+      auto const x = cpu_load(query[q] + c * cpu_chunk);
+      auto const y = cpu_load(query[q] + c * cpu_chunk + cpu_lanes);
+#pragma GCC unroll 8
+      for (std::size_t k = 0; k < Keys; ++k) { sum[q][k] = cpu_fma(x, a[k], sum[q][k]); }
+#pragma GCC unroll 8
+      for (std::size_t k = 0; k < Keys; ++k) { sum[q][k] = cpu_fma(y, b[k], sum[q][k]); }
+    }
+  }
+}
+
+/// scores[q][k] = query q · key k, for \p Queries queries from \p first on, in the order of the codec.
+template <class Codec, std::size_t Queries>
+void cpu_dots(cpu_rows query, std::size_t first, cpu_stored_rows keys, cpu_rows scores) noexcept {
+  constexpr std::size_t step = Queries == 4 ? 2 : 4;
+  float const* rows[Queries];
+#pragma GCC unroll 8
+  for (std::size_t q = 0; q < Queries; ++q) { rows[q] = query.row(first + q); }
+  std::size_t k = 0;
+  for (; k + step <= keys.count; k += step) {
+    cpu_f32 sum[Queries][step] = {};
+    cpu_dot_block<Codec, Queries, step>(rows, keys.row + k, keys.chunks, sum);
+    if constexpr (Queries == 4) {
+      for (std::size_t j = 0; j < step; ++j) {
+        auto const all = cpu_sums(sum[0][j], sum[1][j], sum[2][j], sum[3][j]);
+#pragma GCC unroll 8
+        for (std::size_t q = 0; q < Queries; ++q) { scores.row(first + q)[k + j] = all[q]; }
+      }
+    } else {
+#pragma GCC unroll 8
+      for (std::size_t q = 0; q < Queries; ++q) {
+        cpu_store(scores.row(first + q) + k, cpu_sums(sum[q][0], sum[q][1], sum[q][2], sum[q][3]));
+      }
+    }
+  }
+  for (; k < keys.count; ++k) {
+    cpu_f32 sum[Queries][1] = {};
+    cpu_dot_block<Codec, Queries, 1>(rows, keys.row + k, keys.chunks, sum);
+#pragma GCC unroll 8
+    for (std::size_t q = 0; q < Queries; ++q) { scores.row(first + q)[k] = cpu_sum(sum[q][0]); }
+  }
+}
+
+template <class Codec, std::size_t Queries, std::size_t Chunks>
+[[gnu::always_inline]] inline void cpu_accumulate_block(cpu_rows weights, cpu_rows output, float const* keep,
+                                                        cpu_stored_rows values, std::size_t chunk) noexcept {
+  cpu_f32 sum[Queries][2 * Chunks];
+#pragma GCC unroll 8
+  for (std::size_t q = 0; q < Queries; ++q) {
+#pragma GCC unroll 8
+    for (std::size_t v = 0; v < 2 * Chunks; ++v) {
+      sum[q][v] = cpu_load(output.row(q) + chunk * cpu_chunk + v * cpu_lanes) * keep[q];
+    }
+  }
+  for (std::size_t k = 0; k < values.count; ++k) {
+    cpu_f32 v[2 * Chunks];
+#pragma GCC unroll 8
+    for (std::size_t c = 0; c < Chunks; ++c) {
+      Codec::chunk(values.row[k] + (chunk + c) * cpu_chunk * Codec::bytes, v[2 * c], v[2 * c + 1]);
+    }
+#pragma GCC unroll 8
+    for (std::size_t q = 0; q < Queries; ++q) {
+      auto const w = cpu_splat(weights.row(q)[k]);
+#pragma GCC unroll 8
+      for (std::size_t i = 0; i < 2 * Chunks; ++i) { sum[q][i] = cpu_fma(w, v[i], sum[q][i]); }
+    }
+  }
+#pragma GCC unroll 8
+  for (std::size_t q = 0; q < Queries; ++q) {
+#pragma GCC unroll 8
+    for (std::size_t v = 0; v < 2 * Chunks; ++v) {
+      cpu_store(output.row(q) + chunk * cpu_chunk + v * cpu_lanes, sum[q][v]);
+    }
+  }
+}
+
+/// output[q] = keep[q] · output[q] + Σ weights[q][k] · value k, for \p Queries queries, in the order of the codec.
+template <class Codec, std::size_t Queries>
+void cpu_accumulate(cpu_rows weights, cpu_rows output, float const* keep, cpu_stored_rows values) noexcept {
+  constexpr std::size_t step = 4 / Queries;
+  std::size_t c = 0;
+  for (; c + step <= values.chunks; c += step) {
+    cpu_accumulate_block<Codec, Queries, step>(weights, output, keep, values, c);
+  }
+  for (; c < values.chunks; ++c) { cpu_accumulate_block<Codec, Queries, 1>(weights, output, keep, values, c); }
+}
+
+/// Calls `use(width, first)` for blocks of 4, 2 and 1 out of \p count, the width as an integral constant.
+template <class Use>
+void cpu_in_blocks(std::size_t count, Use&& use) {
+  std::size_t i = 0;
+  for (; i + 4 <= count; i += 4) { use(std::integral_constant<std::size_t, 4>{}, i); }
+  if (i + 2 <= count) {
+    use(std::integral_constant<std::size_t, 2>{}, i);
+    i += 2;
+  }
+  if (i < count) { use(std::integral_constant<std::size_t, 1>{}, i); }
+}
+
+/// The left factor: element (i, k) at data[i · row + k · column].
+struct cpu_factor {
+  float const* data;
+  std::size_t row;
+  std::size_t column;
+};
+
+template <std::size_t Rows>
+[[gnu::always_inline]] inline void cpu_multiply_block(cpu_factor a, cpu_rows b, cpu_rows c, std::size_t depth,
+                                                      float const* keep) noexcept {
+  cpu_f32 sum[Rows][2] = {};
+  if (keep != nullptr) {
+#pragma GCC unroll 8
+    for (std::size_t i = 0; i < Rows; ++i) {
+      sum[i][0] = cpu_load(c.row(i)) * keep[i];
+      sum[i][1] = cpu_load(c.row(i) + cpu_lanes) * keep[i];
+    }
+  }
+  for (std::size_t k = 0; k < depth; ++k) {
+    auto const x = cpu_load(b.row(k));
+    auto const y = cpu_load(b.row(k) + cpu_lanes);
+#pragma GCC unroll 8
+    for (std::size_t i = 0; i < Rows; ++i) {
+      auto const w = cpu_splat(a.data[i * a.row + k * a.column]);
+      sum[i][0] = cpu_fma(w, x, sum[i][0]);
+      sum[i][1] = cpu_fma(w, y, sum[i][1]);
+    }
+  }
+#pragma GCC unroll 8
+  for (std::size_t i = 0; i < Rows; ++i) {
+    cpu_store(c.row(i), sum[i][0]);
+    cpu_store(c.row(i) + cpu_lanes, sum[i][1]);
+  }
+}
+
+/// C = keep · C + A · B with C of \p rows × \p width; \p keep has a factor per row, null = 0.
+/// \pre \p width is a multiple of a chunk
+inline void cpu_multiply(cpu_factor a, cpu_rows b, cpu_rows c, std::size_t rows, std::size_t depth, std::size_t width,
+                         float const* keep) noexcept {
+  constexpr std::size_t tall = 6;
+  for (std::size_t j = 0; j < width; j += cpu_chunk) {
+    auto const right = cpu_rows{b.data + j, b.stride};
+    std::size_t i = 0;
+    auto const block = [&]<std::size_t Rows>(std::integral_constant<std::size_t, Rows>) {
+      cpu_multiply_block<Rows>({a.data + i * a.row, a.row, a.column}, right, {c.row(i) + j, c.stride}, depth,
+                               keep == nullptr ? nullptr : keep + i);
+      i += Rows;
+    };
+    while (i + tall <= rows) { block(std::integral_constant<std::size_t, tall>{}); }
+    if (i + 4 <= rows) { block(std::integral_constant<std::size_t, 4>{}); }
+    if (i + 2 <= rows) { block(std::integral_constant<std::size_t, 2>{}); }
+    if (i < rows) { block(std::integral_constant<std::size_t, 1>{}); }
+  }
+}
+
+} // namespace quire::detail
+/// \endcond
