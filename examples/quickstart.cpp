@@ -6,7 +6,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <initializer_list>
-#include <span>
 #include <string>
 #include <utility> // std::move
 #include <vector>
@@ -34,7 +33,7 @@ auto identity() -> compute_identity {
 
 auto main() -> int {
   auto const model = presets::llama3_8b();
-  auto cache = kv_cache<>{model, {.bytes = byte_count{64U << 20U}}}; // 32 blocks of 16 tokens
+  auto cache = kv_cache<>{model, {.bytes = 64_MiB}}; // 32 blocks of 16 tokens
   auto const scope = cache.open_scope(identity(), sharing_domain::public_grant(grant_id{"everybody"}));
 
   // The bytes live outside. Here: one stretch of host memory, block after block.
@@ -45,7 +44,7 @@ auto main() -> int {
   auto executor = host_executor<>{groups};
 
   auto const step = [&](std::initializer_list<kv_cache<>::step_item> items) {
-    auto plan = cache.plan_step({items.begin(), items.size()}).value(); // reserves; dropping it undoes everything
+    auto plan = cache.plan_step(items).value(); // reserves; dropping it undoes everything
     auto const copies = plan.launch();                                  // to be made before the forward pass
     if (!executor.run(copies)) { std::abort(); }
     auto const& view = plan.view(); // backend.forward(view): slots to write, tables and lengths to read
@@ -60,7 +59,7 @@ auto main() -> int {
   step({{anna, prompt}});
   auto ben = cache.admit({.scope = scope, .prompt = prompt, .max_output = token_count{32}}).value();
   std::printf("ben finds %u of 100 positions\n", ben.cached().value());
-  step({{anna, y}, {ben, std::span{prompt}.subspan(ben.cached().value())}}); // decode and prefill in one batch
+  step({{anna, y}, {ben, ben.remaining(prompt)}}); // decode and prefill in one batch
   auto twin = cache.fork(ben).value();
   std::printf("a twin of ben shares %zu blocks\n", twin.blocks().size());
   step({{ben, y}, {twin, z}}); // the twin copies the half-filled block before it writes

@@ -36,8 +36,10 @@ TEST_CASE("S12: absorbed equals expanded") {
     auto const cached = draw.many(std::size_t{extent.keys.size().value()} * shape.cached_width());
     auto const queries = draw.many(rows * shape.heads * shape.query_width(), 2.0);
 
-    auto expanded = latent_attention{weights, {.form = latent_form::expanded, .rotation = rotation, .inside = {}, .rule = rule}};
-    auto absorbed = latent_attention{weights, {.form = latent_form::absorbed, .rotation = rotation, .inside = {}, .rule = rule}};
+    auto expanded =
+        latent_attention{weights, {.form = latent_form::expanded, .rotation = rotation, .inside = {}, .rule = rule}};
+    auto absorbed =
+        latent_attention{weights, {.form = latent_form::absorbed, .rotation = rotation, .inside = {}, .rule = rule}};
     auto const a = expanded.attend(extent, queries, cached, latent_phase::prefill);
     auto const b = absorbed.attend(extent, queries, cached, latent_phase::prefill);
     RC_ASSERT(quire_test::distance(a.output, b.output) < 1e-12);
@@ -58,8 +60,9 @@ TEST_CASE("S12: absorbed equals expanded") {
         RC_ASSERT(std::fabs(apart - joined) < 1e-12);
       }
     }
-    auto const whole = latent_work::of(shape, latent_form::absorbed,
-                                       latent_work::forward{.cached = extent.keys.size() - extent.queries, .appended = extent.queries}, rule);
+    auto const whole = latent_work::of(
+        shape, latent_form::absorbed,
+        latent_work::forward{.cached = extent.keys.size() - extent.queries, .appended = extent.queries}, rule);
     auto twice = whole;
     twice += whole;
     RC_ASSERT(absorbed.work(latent_phase::prefill) == twice);

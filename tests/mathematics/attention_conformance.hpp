@@ -231,9 +231,7 @@ void check_attention_backend() {
     auto b = bench{{conformance_params(4, 2), conformance_params(4, 4), conformance_params(4, 1)}};
     b.step({{.request = 1, .blocks = {7, 2}, .cached = 0, .queries = 6}});
     b.step({{.request = 1, .blocks = {7, 2, 9}, .cached = 6, .queries = 4}});
-    for (auto at = 10; at < 14; ++at) {
-      b.step({{.request = 1, .blocks = {7, 2, 9, 0}, .cached = at, .queries = 1}});
-    }
+    for (auto at = 10; at < 14; ++at) { b.step({{.request = 1, .blocks = {7, 2, 9, 0}, .cached = at, .queries = 1}}); }
   }
   SECTION("rule 1: one step, many steps and every chunk agree") {
     for (auto const chunk : {1, 2, 3, 5, 11}) {
@@ -318,7 +316,8 @@ void check_attention_backend() {
                     conformance_params(4, 2, attention_rule::sliding_window(token_count{1}))}};
     b.step({{.request = 1, .blocks = {0, 1, 2}, .cached = 0, .queries = 12}});
     b.step({{.request = 1, .blocks = {2, 5}, .cached = 12, .queries = 1, .first = 8}});
-    auto sinks = bench{{conformance_params(2, 2, attention_rule::sink_window({.sinks = token_count{2}, .window = token_count{3}}))}};
+    auto sinks = bench{
+        {conformance_params(2, 2, attention_rule::sink_window({.sinks = token_count{2}, .window = token_count{3}}))}};
     sinks.step({{.request = 1, .blocks = {0, 1, 2, 3}, .cached = 0, .queries = 14}});
     sinks.step({{.request = 1, .blocks = {0, -1, -1, 3}, .cached = 14, .queries = 1}}); // 0, 1 and 12, 13, 14
     auto chunks = bench{{conformance_params(2, 1, attention_rule::chunked(token_count{6}))}};

@@ -14,7 +14,9 @@
 
 namespace {
 using namespace quire;
-auto fine() -> attention_params { return {.query_heads = 8, .kv_heads = 2, .key_width = 4, .value_width = 4, .scale = 0.5}; }
+auto fine() -> attention_params {
+  return {.query_heads = 8, .kv_heads = 2, .key_width = 4, .value_width = 4, .scale = 0.5};
+}
 } // namespace
 
 TEST_CASE("S10: query head i reads KV head floor(i h_kv / h_q)") {
@@ -75,7 +77,8 @@ TEST_CASE("S13: a latent layer scales by its query width, not by its rank") {
   CHECK(gqa.scale == quire_test::approx(1.0 / std::sqrt(128.0)).epsilon(1e-15));
   CHECK(gqa.kv_heads == 8);
   CHECK(gqa.value_width == 64);
-  CHECK_THROWS_AS(attention_params::of({.query_heads = 3, .kv_heads = 2, .key_width = 1, .value_width = 1}), config_error);
+  CHECK_THROWS_AS(attention_params::of({.query_heads = 3, .kv_heads = 2, .key_width = 1, .value_width = 1}),
+                  config_error);
 }
 
 TEST_CASE("B8: ALiBi slopes are those of the paper") {

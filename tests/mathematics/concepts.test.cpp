@@ -236,7 +236,7 @@ TEST_CASE("S44: attention_accessor and attention_bias accept and reject") {
   STATIC_REQUIRE_FALSE(attention_bias<bias_of_positions>);
   STATIC_REQUIRE_FALSE(attention_bias<changing_bias>);
   // the least of each, where it is taken
-  auto const out = oracle_attention({.scale = 1.0}, attention_extent::append({.appended = token_count{1}}), lambda, lambda,
-                                    lambda, [](score_place const&) { return 0.0; });
+  auto const out = oracle_attention({.scale = 1.0}, attention_extent::append({.appended = token_count{1}}), lambda,
+                                    lambda, lambda, [](score_place const&) { return 0.0; });
   CHECK(out.output[0] == 1.0);
 }

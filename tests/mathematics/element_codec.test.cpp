@@ -41,19 +41,32 @@ TEST_CASE("S6: known patterns of the storage types") {
     double value;
   };
   auto const known = std::array{
-      pattern{dtype::f64, 0x3FF0000000000000, 1.0},       pattern{dtype::f32, 0xC0200000, -2.5},
-      pattern{dtype::f16, 0x3C00, 1.0},                   pattern{dtype::f16, 0x7BFF, 65504.0},
-      pattern{dtype::f16, 0x0001, 0x1.0p-24},             pattern{dtype::f16, 0x0400, 0x1.0p-14},
-      pattern{dtype::f16, 0xFC00, -inf},                  pattern{dtype::bf16, 0x3F80, 1.0},
-      pattern{dtype::bf16, 0x4049, 3.140625},             pattern{dtype::bf16, 0x7F7F, 0x1.FEp127},
-      pattern{dtype::bf16, 0x0001, 0x1.0p-133},           pattern{dtype::bf16, 0x7F80, inf},
-      pattern{dtype::fp8_e4m3, 0x38, 1.0},                pattern{dtype::fp8_e4m3, 0x7E, 448.0},
-      pattern{dtype::fp8_e4m3, 0x01, 0x1.0p-9},           pattern{dtype::fp8_e4m3, 0xFE, -448.0},
-      pattern{dtype::fp8_e5m2, 0x3C, 1.0},                pattern{dtype::fp8_e5m2, 0x7B, 57344.0},
-      pattern{dtype::fp8_e5m2, 0x01, 0x1.0p-16},          pattern{dtype::int8, 0x80, -128.0},
-      pattern{dtype::int8, 0x7F, 127.0},                  pattern{dtype::int4, 0x8, -8.0},
-      pattern{dtype::int4, 0x7, 7.0},                     pattern{dtype::int4, 0xF, -1.0},
-      pattern{dtype::fp4_e2m1, 0x1, 0.5},                 pattern{dtype::fp4_e2m1, 0x7, 6.0},
+      pattern{dtype::f64, 0x3FF0000000000000, 1.0},
+      pattern{dtype::f32, 0xC0200000, -2.5},
+      pattern{dtype::f16, 0x3C00, 1.0},
+      pattern{dtype::f16, 0x7BFF, 65504.0},
+      pattern{dtype::f16, 0x0001, 0x1.0p-24},
+      pattern{dtype::f16, 0x0400, 0x1.0p-14},
+      pattern{dtype::f16, 0xFC00, -inf},
+      pattern{dtype::bf16, 0x3F80, 1.0},
+      pattern{dtype::bf16, 0x4049, 3.140625},
+      pattern{dtype::bf16, 0x7F7F, 0x1.FEp127},
+      pattern{dtype::bf16, 0x0001, 0x1.0p-133},
+      pattern{dtype::bf16, 0x7F80, inf},
+      pattern{dtype::fp8_e4m3, 0x38, 1.0},
+      pattern{dtype::fp8_e4m3, 0x7E, 448.0},
+      pattern{dtype::fp8_e4m3, 0x01, 0x1.0p-9},
+      pattern{dtype::fp8_e4m3, 0xFE, -448.0},
+      pattern{dtype::fp8_e5m2, 0x3C, 1.0},
+      pattern{dtype::fp8_e5m2, 0x7B, 57344.0},
+      pattern{dtype::fp8_e5m2, 0x01, 0x1.0p-16},
+      pattern{dtype::int8, 0x80, -128.0},
+      pattern{dtype::int8, 0x7F, 127.0},
+      pattern{dtype::int4, 0x8, -8.0},
+      pattern{dtype::int4, 0x7, 7.0},
+      pattern{dtype::int4, 0xF, -1.0},
+      pattern{dtype::fp4_e2m1, 0x1, 0.5},
+      pattern{dtype::fp4_e2m1, 0x7, 6.0},
       pattern{dtype::fp4_e2m1, 0xA, -1.0},
   };
   for (auto const& p : known) {
@@ -61,9 +74,9 @@ TEST_CASE("S6: known patterns of the storage types") {
     CHECK(decode_element(p.type, p.bits) == p.value);
     CHECK(encode_element(p.type, p.value) == p.bits);
   }
-  for (auto const& [type, bits] : {std::pair{dtype::f16, 0x7E00U}, std::pair{dtype::bf16, 0x7FC0U},
-                                  std::pair{dtype::fp8_e4m3, 0x7FU}, std::pair{dtype::fp8_e5m2, 0x7EU},
-                                  std::pair{dtype::fp8_e4m3, 0xFFU}, std::pair{dtype::fp8_e5m2, 0x7DU}}) {
+  for (auto const& [type, bits] :
+       {std::pair{dtype::f16, 0x7E00U}, std::pair{dtype::bf16, 0x7FC0U}, std::pair{dtype::fp8_e4m3, 0x7FU},
+        std::pair{dtype::fp8_e5m2, 0x7EU}, std::pair{dtype::fp8_e4m3, 0xFFU}, std::pair{dtype::fp8_e5m2, 0x7DU}}) {
     CHECK(std::isnan(decode_element(type, bits)));
   }
 }
@@ -104,8 +117,8 @@ TEST_CASE("S6: writing rounds to the nearest, ties to even") {
       if (stored_value(type, x) != nearest(x)) { FAIL("tie " << x); }
     }
   }
-  CHECK(stored_value(dtype::bf16, 1.0 + 0x1.0p-8) == 1.0);                // tie to even
-  CHECK(stored_value(dtype::bf16, 1.0 + 0x1.8p-7) == 1.0 + 0x1.0p-6);     // tie to even, upwards
+  CHECK(stored_value(dtype::bf16, 1.0 + 0x1.0p-8) == 1.0);                 // tie to even
+  CHECK(stored_value(dtype::bf16, 1.0 + 0x1.8p-7) == 1.0 + 0x1.0p-6);      // tie to even, upwards
   CHECK(stored_value(dtype::bf16, 1.0 + 0x1.000002p-8) == 1.0 + 0x1.0p-7); // rounded once, not by way of f32
   CHECK(stored_value(dtype::f16, 2049.0) == 2048.0);
   CHECK(stored_value(dtype::f16, 0x1.0p-25) == 0.0);
@@ -137,8 +150,10 @@ TEST_CASE("S6: elements lie side by side, half bytes too") {
     auto memory = std::vector<std::byte>(7 * bits_of(type) / 8 + 1, std::byte{0xFF});
     for (std::uint64_t i = 0; i < 7; ++i) { store_element(type, memory, i, i % 2 == 0 ? 1.0 : -2.0); }
     for (std::uint64_t i = 0; i < 7; ++i) { CHECK(load_element(type, memory, i) == (i % 2 == 0 ? 1.0 : -2.0)); }
-    CHECK_THROWS_AS(load_element(type, std::span{memory}.first(3 * bits_of(type) / 8), 6), quire_test::contract_violation);
-    CHECK_THROWS_AS(store_element(type, std::span{memory}.first(3 * bits_of(type) / 8), 6, 1.0), quire_test::contract_violation);
+    CHECK_THROWS_AS(load_element(type, std::span{memory}.first(3 * bits_of(type) / 8), 6),
+                    quire_test::contract_violation);
+    CHECK_THROWS_AS(store_element(type, std::span{memory}.first(3 * bits_of(type) / 8), 6, 1.0),
+                    quire_test::contract_violation);
   }
   auto nibbles = std::array{std::byte{0xFF}};
   store_element(dtype::int4, nibbles, 0, 3.0);

@@ -38,7 +38,9 @@ auto cached_run(toy_engine<Real> engine, std::vector<std::uint32_t> const& token
   std::vector<std::vector<Real>> out;
   auto const take = [&](std::size_t begin, std::size_t count) {
     auto const from = tokens.begin() + static_cast<std::ptrdiff_t>(begin);
-    for (auto& row : engine.feed(3, {from, from + static_cast<std::ptrdiff_t>(count)})) { out.push_back(std::move(row)); }
+    for (auto& row : engine.feed(3, {from, from + static_cast<std::ptrdiff_t>(count)})) {
+      out.push_back(std::move(row));
+    }
   };
   take(0, 6);
   take(6, 2);
@@ -51,13 +53,16 @@ struct setting {
   std::vector<std::uint32_t> tokens;
   std::vector<std::vector<double>> reference;
 
-  setting(toy_weights given, std::size_t n) : weights{std::move(given)}, tokens{tokens_of(5, n)}, reference{toy_reference(weights, tokens)} {}
+  setting(toy_weights given, std::size_t n)
+      : weights{std::move(given)}, tokens{tokens_of(5, n)}, reference{toy_reference(weights, tokens)} {}
 
   [[nodiscard]] auto bound(dtype storage, dtype arithmetic) const -> equivalence_bound {
-    return equivalence_bound::of(flat(reference), flat(toy_reference(weights, tokens, storage)), weights.sums(arithmetic, tokens.size()));
+    return equivalence_bound::of(flat(reference), flat(toy_reference(weights, tokens, storage)),
+                                 weights.sums(arithmetic, tokens.size()));
   }
   template <class Real>
-  [[nodiscard]] auto check(toy_engine<Real> const& engine, equivalence_bound const& allowed, toy_key const* looked_for = nullptr) const -> equivalence_report {
+  [[nodiscard]] auto check(toy_engine<Real> const& engine, equivalence_bound const& allowed,
+                           toy_key const* looked_for = nullptr) const -> equivalence_report {
     auto checker = equivalence_checker{allowed};
     auto const found = cached_run(engine, tokens);
     REQUIRE(found.size() == reference.size());
@@ -92,7 +97,8 @@ TEST_CASE("S4: an engine without a fault is numeric in every arithmetic and orde
     CHECK(report.verdict == numeric);
     CHECK(report.max_abs > in_f32.total()); // against the bound of another format it would be called structural
     CHECK(s.check(toy_engine<float>{s.weights, dtype::bf16}, in_f32).verdict == structural);
-    CHECK(s.check(toy_engine<float>{s.weights, dtype::f16, toy_fault::none, {}, true}, s.bound(dtype::f16, dtype::f32)).verdict == numeric);
+    CHECK(s.check(toy_engine<float>{s.weights, dtype::f16, toy_fault::none, {}, true}, s.bound(dtype::f16, dtype::f32))
+              .verdict == numeric);
   }
 }
 
@@ -140,7 +146,10 @@ TEST_CASE("S4: all layers are cached, never only the last") {
   auto one = toy_weights{3};
   one.layers = 1;
   auto const single = setting{one, 10};
-  CHECK(single.check(toy_engine<float>{single.weights, dtype::f32, toy_fault::last_layer_only}, single.bound(dtype::f32, dtype::f32)).verdict == numeric);
+  CHECK(single
+            .check(toy_engine<float>{single.weights, dtype::f32, toy_fault::last_layer_only},
+                   single.bound(dtype::f32, dtype::f32))
+            .verdict == numeric);
   CHECK(s.check(toy_engine<float>{s.weights, dtype::f32, toy_fault::last_layer_only}, allowed).verdict == structural);
 }
 
@@ -152,7 +161,8 @@ TEST_CASE("S4: a fault on a vanishing key is below resolution") {
   // the first key weighs for the queries next to it and, with e^(-1.2 · distance), no more for those behind: dropped, it
   // shows at the former, and of the latter the checker has to say that they cannot tell
   auto const first = toy_key{.layer = 2, .position = 0};
-  CHECK(s.check(toy_engine<float>{s.weights, dtype::f32, toy_fault::dropped_key, first}, allowed, &first).verdict == structural);
+  CHECK(s.check(toy_engine<float>{s.weights, dtype::f32, toy_fault::dropped_key, first}, allowed, &first).verdict ==
+        structural);
 
   auto const tail = [&](toy_fault fault) {
     auto checker = equivalence_checker{allowed};

@@ -59,7 +59,9 @@ auto by_hand(latent_weights const& w, std::uint32_t first, std::uint32_t rows, s
         auto const weight = std::exp(score / std::sqrt(static_cast<double>(width)));
         denominator += weight;
         for (auto d = 0U; d < s.value_width; ++d) {
-          for (auto x = 0U; x < s.rank; ++x) { sum[d] += weight * w.up_value[(i * s.value_width + d) * s.rank + x] * c[x]; }
+          for (auto x = 0U; x < s.rank; ++x) {
+            sum[d] += weight * w.up_value[(i * s.value_width + d) * s.rank + x] * c[x];
+          }
         }
       }
       for (auto const v : sum) { out.push_back(v / denominator); }
@@ -107,8 +109,10 @@ TEST_CASE("S13: with a decoupled rotary key, shared by all heads, scaled by the 
   }
   SECTION("windows hold for both forms") {
     auto const rule = attention_rule::sliding_window(token_count{2});
-    auto narrow_expanded = latent_attention{w, {.form = latent_form::expanded, .rotation = latent_rotation::decoupled, .inside = {}, .rule = rule}};
-    auto narrow_absorbed = latent_attention{w, {.form = latent_form::absorbed, .rotation = latent_rotation::decoupled, .inside = {}, .rule = rule}};
+    auto narrow_expanded = latent_attention{
+        w, {.form = latent_form::expanded, .rotation = latent_rotation::decoupled, .inside = {}, .rule = rule}};
+    auto narrow_absorbed = latent_attention{
+        w, {.form = latent_form::absorbed, .rotation = latent_rotation::decoupled, .inside = {}, .rule = rule}};
     auto extent = append(4, 3);
     extent.keys.begin = token_pos{3}; // what a window of 2 still needs
     auto const kept = std::span{cached}.subspan(3 * 7);
@@ -148,8 +152,9 @@ TEST_CASE("S12: absorbing through a rotation is refused, and would be wrong") {
   auto const shape = shape_of(0);
   auto const w = weights_of(shape);
   auto const rope = resolved_rope{{.width = 4, .base = 10.0}, {}};
-  CHECK_THROWS_WITH((latent_attention{w, {.form = latent_form::absorbed, .rotation = latent_rotation::inside, .inside = rope}}),
-                    quire_test::ContainsSubstring("cannot be absorbed through a rotation"));
+  CHECK_THROWS_WITH(
+      (latent_attention{w, {.form = latent_form::absorbed, .rotation = latent_rotation::inside, .inside = rope}}),
+      quire_test::ContainsSubstring("cannot be absorbed through a rotation"));
   CHECK_THROWS_AS(require_absorbable(latent_form::absorbed, latent_rotation::inside), config_error);
   CHECK_NOTHROW(require_absorbable(latent_form::expanded, latent_rotation::inside));
   CHECK_NOTHROW(require_absorbable(latent_form::absorbed, latent_rotation::decoupled));
@@ -159,7 +164,8 @@ TEST_CASE("S12: absorbing through a rotation is refused, and would be wrong") {
   auto const cached = draw.many(5 * 5);
   auto q = draw.many(1 * 3 * 4);
   for (auto i = 0U; i < 3; ++i) { rope.rotate(std::span{q}.subspan(i * 4, 4), token_pos{4}); }
-  auto inside = latent_attention{w, {.form = latent_form::expanded, .rotation = latent_rotation::inside, .inside = rope}};
+  auto inside =
+      latent_attention{w, {.form = latent_form::expanded, .rotation = latent_rotation::inside, .inside = rope}};
   auto const found = inside.attend(append(4, 1), q, cached, latent_phase::decode);
   std::vector<double> keys;
   std::vector<double> values;
@@ -170,9 +176,10 @@ TEST_CASE("S12: absorbing through a rotation is refused, and would be wrong") {
     keys.insert(keys.end(), k.begin(), k.end());
     values.insert(values.end(), v.begin(), v.end());
   }
-  auto const wanted = oracle_attention(shape.expanded({}), append(4, 1), strided_tensor<double>::packed(q, {.heads = 3, .width = 4}),
-                                       strided_tensor<double>::packed(keys, {.heads = 3, .width = 4}),
-                                       strided_tensor<double>::packed(values, {.heads = 3, .width = 2}));
+  auto const wanted =
+      oracle_attention(shape.expanded({}), append(4, 1), strided_tensor<double>::packed(q, {.heads = 3, .width = 4}),
+                       strided_tensor<double>::packed(keys, {.heads = 3, .width = 4}),
+                       strided_tensor<double>::packed(values, {.heads = 3, .width = 2}));
   CHECK(distance(found.output, wanted.output) < 1e-14);
   // the refused product, U_K^T q with q turned and the keys not, is another number
   auto pretend = latent_attention{w, {.form = latent_form::absorbed}};
@@ -185,7 +192,8 @@ TEST_CASE("S12: contradicting shapes are refused with the reason") {
   CHECK_THROWS_AS((latent_attention{weights_of(shape_of(0)), {.rotation = latent_rotation::decoupled}}), config_error);
   CHECK_THROWS_AS((latent_attention{weights_of(shape_of(0)), {.rotation = latent_rotation::inside}}), config_error);
   auto const wide = resolved_rope{{.width = 6}, {}};
-  CHECK_THROWS_AS((latent_attention{weights_of(shape_of(0)), {.rotation = latent_rotation::inside, .inside = wide}}), config_error);
+  CHECK_THROWS_AS((latent_attention{weights_of(shape_of(0)), {.rotation = latent_rotation::inside, .inside = wide}}),
+                  config_error);
   auto broken = weights_of(shape_of(0));
   broken.up_key.pop_back();
   CHECK_THROWS_WITH((latent_attention{broken, {}}), quire_test::ContainsSubstring("up_key"));
@@ -200,8 +208,10 @@ TEST_CASE("S12: contradicting shapes are refused with the reason") {
   CHECK_THROWS_AS((latent_attention{broken, {}}), config_error);
   auto fine = latent_attention{weights_of(shape_of(0)), {}};
   auto const q = std::vector<double>(12);
-  CHECK_THROWS_AS(fine.attend(append(0, 1), q, std::vector<double>(4), latent_phase::decode), quire_test::contract_violation);
-  CHECK_THROWS_AS(fine.attend(append(0, 2), q, std::vector<double>(10), latent_phase::decode), quire_test::contract_violation);
+  CHECK_THROWS_AS(fine.attend(append(0, 1), q, std::vector<double>(4), latent_phase::decode),
+                  quire_test::contract_violation);
+  CHECK_THROWS_AS(fine.attend(append(0, 2), q, std::vector<double>(10), latent_phase::decode),
+                  quire_test::contract_violation);
 }
 
 TEST_CASE("S12: a low-rank form fitted after training is an approximate mode with a name") {
@@ -219,13 +229,18 @@ TEST_CASE("S12: multiplications are counted per phase and form") {
     for (auto i = 0U; i < shape.heads; ++i) {
       auto const per_vector = [&](std::uint32_t rows) { return std::uint64_t{rows} * shape.rank; };
       if (form == latent_form::expanded) {
-        for (auto j = 0U; j < cached + appended; ++j) { out.expansion += per_vector(shape.content_width) + per_vector(shape.value_width); }
+        for (auto j = 0U; j < cached + appended; ++j) {
+          out.expansion += per_vector(shape.content_width) + per_vector(shape.value_width);
+        }
       } else {
-        for (auto r = 0U; r < appended; ++r) { out.absorption += per_vector(shape.content_width) + per_vector(shape.value_width); }
+        for (auto r = 0U; r < appended; ++r) {
+          out.absorption += per_vector(shape.content_width) + per_vector(shape.value_width);
+        }
       }
       for (auto r = 0U; r < appended; ++r) {
         for (auto j = 0U; j <= cached + r; ++j) {
-          out.scores += form == latent_form::expanded ? shape.content_width + shape.rotary_width : shape.rank + shape.rotary_width;
+          out.scores += form == latent_form::expanded ? shape.content_width + shape.rotary_width
+                                                      : shape.rank + shape.rotary_width;
           out.sums += form == latent_form::expanded ? shape.value_width : shape.rank;
         }
       }
@@ -246,12 +261,16 @@ TEST_CASE("S12: multiplications are counted per phase and form") {
     CHECK(layer.work(latent_phase::decode).expansion == expected.expansion);
     CHECK(layer.work(latent_phase::decode).scores == expected.scores);
     CHECK(layer.work(latent_phase::decode).total() == expected.total());
-    CHECK(latent_work::of(shape, form, latent_work::forward{.cached = token_count{4}, .appended = token_count{3}}) == walk(form, 4, 3));
+    CHECK(latent_work::of(shape, form, latent_work::forward{.cached = token_count{4}, .appended = token_count{3}}) ==
+          walk(form, 4, 3));
   }
   SECTION("why both forms exist: decode absorbs, prefill expands") {
-    auto const mla = latent_shape{.heads = 128, .rank = 512, .content_width = 128, .rotary_width = 64, .value_width = 128, .scale = 0.07};
+    auto const mla = latent_shape{
+        .heads = 128, .rank = 512, .content_width = 128, .rotary_width = 64, .value_width = 128, .scale = 0.07};
     auto const of = [&](latent_form form, std::uint32_t cached, std::uint32_t appended) {
-      return latent_work::of(mla, form, latent_work::forward{.cached = token_count{cached}, .appended = token_count{appended}}).total();
+      return latent_work::of(mla, form,
+                             latent_work::forward{.cached = token_count{cached}, .appended = token_count{appended}})
+          .total();
     };
     CHECK(of(latent_form::absorbed, 8191, 1) < of(latent_form::expanded, 8191, 1));
     CHECK(of(latent_form::expanded, 0, 4096) < of(latent_form::absorbed, 0, 4096));

@@ -148,18 +148,21 @@ TEST_CASE("S2: the oracle is the formula") {
   }
   SECTION("a window counts the query's own position") {
     auto const p = problem{params(2, 1, attention_rule::sliding_window(token_count{3})), 6, 9, 11};
-    auto const reader = formula{.sees = [](auto q, auto k) { return k <= q && k + 3 > q; }, .head_of = [](auto) { return 0U; }};
+    auto const reader =
+        formula{.sees = [](auto q, auto k) { return k <= q && k + 3 > q; }, .head_of = [](auto) { return 0U; }};
     check_equal(p.run(append(3, 6)), reader(p, 3, 6));
   }
   SECTION("B8: retained sinks stay visible beyond the window") {
     auto const rule = attention_rule::sink_window({.sinks = token_count{2}, .window = token_count{3}});
     auto const p = problem{params(2, 2, rule), 7, 9, 12};
-    auto const reader = formula{.sees = [](auto q, auto k) { return k <= q && (k < 2 || k + 3 > q); }, .head_of = [](auto i) { return i; }};
+    auto const reader = formula{.sees = [](auto q, auto k) { return k <= q && (k < 2 || k + 3 > q); },
+                                .head_of = [](auto i) { return i; }};
     check_equal(p.run(append(2, 7)), reader(p, 2, 7));
   }
   SECTION("B8: a chunk begins anew") {
     auto const p = problem{params(2, 1, attention_rule::chunked(token_count{4})), 9, 9, 13};
-    auto const reader = formula{.sees = [](auto q, auto k) { return k <= q && k / 4 == q / 4; }, .head_of = [](auto) { return 0U; }};
+    auto const reader =
+        formula{.sees = [](auto q, auto k) { return k <= q && k / 4 == q / 4; }, .head_of = [](auto) { return 0U; }};
     check_equal(p.run(append(0, 9)), reader(p, 0, 9));
   }
   SECTION("S5: cross attention sees the whole source from every row") {
@@ -179,12 +182,14 @@ TEST_CASE("S2: the oracle is the formula") {
     auto given = params(4, 2, rule);
     given.alibi_slopes = alibi_slopes(4);
     auto const p = problem{given, 5, 8, 16};
-    auto const reader = formula{.sees = causal,
-                                .head_of = [](auto i) { return i / 2; },
-                                .bias = [](auto q, auto k, auto i) {
-                                  return std::exp2(-2.0L * (i + 1)) * (static_cast<long double>(k) - static_cast<long double>(q));
-                                },
-                                .cap = 1.5L};
+    auto const reader =
+        formula{.sees = causal,
+                .head_of = [](auto i) { return i / 2; },
+                .bias =
+                    [](auto q, auto k, auto i) {
+                      return std::exp2(-2.0L * (i + 1)) * (static_cast<long double>(k) - static_cast<long double>(q));
+                    },
+                .cap = 1.5L};
     check_equal(p.run(append(3, 5)), reader(p, 3, 5)); // the log-sum-exp too: it moves with the reference point
   }
   SECTION("B8: a learned sink is in the denominator, and not in the log-sum-exp") {
@@ -206,9 +211,10 @@ TEST_CASE("S2: the oracle is the formula") {
     auto const bias = [](score_place const& at) {
       return 0.125 * at.query.value() - 0.5 * at.key.value() + 2.0 * at.head * (at.key.value() % 2);
     };
-    auto const reader = formula{.sees = causal, .head_of = [](auto) { return 0U; }, .bias = [](auto q, auto k, auto i) {
-                                  return 0.125L * q - 0.5L * k + 2.0L * i * (k % 2);
-                                }};
+    auto const reader =
+        formula{.sees = causal,
+                .head_of = [](auto) { return 0U; },
+                .bias = [](auto q, auto k, auto i) { return 0.125L * q - 0.5L * k + 2.0L * i * (k % 2); }};
     check_equal(oracle_attention(p.params, append(2, 3), p.query(), p.key(), p.value(), bias), reader(p, 2, 3));
   }
   SECTION("single-precision inputs are computed on in double") {
@@ -222,9 +228,10 @@ TEST_CASE("S2: the oracle is the formula") {
     same.q = wide(q);
     same.k = wide(k);
     same.v = wide(v);
-    auto const out = oracle_attention(p.params, append(2, 3), strided_tensor<float>::packed(q, {.heads = 2, .width = 5}),
-                                      strided_tensor<float>::packed(k, {.heads = 1, .width = 5}),
-                                      strided_tensor<float>::packed(v, {.heads = 1, .width = 3}));
+    auto const out =
+        oracle_attention(p.params, append(2, 3), strided_tensor<float>::packed(q, {.heads = 2, .width = 5}),
+                         strided_tensor<float>::packed(k, {.heads = 1, .width = 5}),
+                         strided_tensor<float>::packed(v, {.heads = 1, .width = 3}));
     CHECK(out == same.run(append(2, 3)));
   }
 }
@@ -246,7 +253,8 @@ TEST_CASE("S2: the causal rule holds inside the new block") {
 }
 
 TEST_CASE("S2: hidden keys are not read at all") {
-  auto const p = problem{params(1, 1, attention_rule::sink_window({.sinks = token_count{1}, .window = token_count{3}})), 2, 9, 22};
+  auto const p =
+      problem{params(1, 1, attention_rule::sink_window({.sinks = token_count{1}, .window = token_count{3}})), 2, 9, 22};
   std::set<std::uint32_t> seen;
   auto const watch = [&](tensor_place const& at) {
     seen.insert(at.token);
@@ -324,8 +332,9 @@ TEST_CASE("S27: a window equals full attention with a mask, and its older keys a
   auto const windowed = problem{params(4, 2, rule), 3, 12, 26};
   auto full = windowed;
   full.params.rule = attention_rule::causal();
-  auto const masked = oracle_attention(full.params, append(9, 3), full.query(), full.key(), full.value(),
-                                       [](score_place const& at) { return at.query - at.key < token_count{4} ? 0.0 : -inf; });
+  auto const masked =
+      oracle_attention(full.params, append(9, 3), full.query(), full.key(), full.value(),
+                       [](score_place const& at) { return at.query - at.key < token_count{4} ? 0.0 : -inf; });
   check_equal(windowed.run(append(9, 3)), masked, 1e-15);
   check_equal(windowed.run(append(9, 3).over(interval(6, 12))), masked, 1e-15); // 9 − (w − 1) on
 }
@@ -354,5 +363,6 @@ TEST_CASE("S2: contradicting parameters and places outside are refused") {
   auto out = attention_output::empty({.rows = 1, .heads = 2, .width = 3});
   CHECK_THROWS_AS(out.at({.token = 1, .head = 0}), quire_test::contract_violation);
   CHECK_THROWS_AS(out.at({.token = 0, .head = 2}), quire_test::contract_violation);
-  CHECK_THROWS_AS(merge(out, attention_output::empty({.rows = 1, .heads = 1, .width = 3})), quire_test::contract_violation);
+  CHECK_THROWS_AS(merge(out, attention_output::empty({.rows = 1, .heads = 1, .width = 3})),
+                  quire_test::contract_violation);
 }

@@ -82,7 +82,8 @@ TEST_CASE("S20: padded, ragged and paged execution agree") {
         return strided_tensor<double>::packed(all, {.heads = heads, .width = width});
       };
       auto const n = token_count{static_cast<std::uint32_t>(rows[s].queries)};
-      auto const one = oracle_attention(p, attention_extent::append({.appended = n}), from(2, 4, 8), from(0, 2, 8), from(1, 2, 4));
+      auto const one =
+          oracle_attention(p, attention_extent::append({.appended = n}), from(2, 4, 8), from(0, 2, 8), from(1, 2, 4));
       out.insert(out.end(), one.output.begin(), one.output.end());
     }
     return out;
@@ -118,18 +119,21 @@ TEST_CASE("S13: a latent layer caches one row for keys and values") {
   std::vector<double> out(7 * 3 * 4);
   REQUIRE(backend.attend(l0, arrays.view(), {.query = queries}, {.output = out}));
   auto const latents = strided_tensor<double>::packed(cached, {.heads = 1, .width = 6});
-  auto const direct = oracle_attention(params, attention_extent::append({.appended = token_count{7}}),
-                                       strided_tensor<double>::packed(queries, {.heads = 3, .width = 6}), latents, latents);
+  auto const direct =
+      oracle_attention(params, attention_extent::append({.appended = token_count{7}}),
+                       strided_tensor<double>::packed(queries, {.heads = 3, .width = 6}), latents, latents);
   CHECK(out == direct.output);
   // values of its own would be written nowhere
   CHECK_THROWS_AS(backend.write(l0, arrays.view(), {.key = cached, .value = cached}), quire_test::contract_violation);
 }
 
 TEST_CASE("S5: cross-attention keys are computed once per source") {
-  auto params = attention_params{.query_heads = 2, .kv_heads = 1, .key_width = 4, .value_width = 4, .scale = 0.5, .rule = attention_rule::cross()};
+  auto params = attention_params{
+      .query_heads = 2, .kv_heads = 1, .key_width = 4, .value_width = 4, .scale = 0.5, .rule = attention_rule::cross()};
   std::vector<std::byte> keys;
   std::vector<std::byte> values;
-  auto backend = recording_backend<oracle_backend>{oracle_backend{{{.params = params, .key = plane_of(keys, 1, 4), .value = plane_of(values, 1, 4)}}}};
+  auto backend = recording_backend<oracle_backend>{
+      oracle_backend{{{.params = params, .key = plane_of(keys, 1, 4), .value = plane_of(values, 1, 4)}}}};
   auto source = cross_source{};
   auto draw = numbers{4};
   auto const image = bytes_of("encoder output 1");
@@ -148,10 +152,11 @@ TEST_CASE("S5: cross-attention keys are computed once per source") {
     auto const queries = draw.many(q * 2 * 4);
     std::vector<double> out(q * 2 * 4);
     REQUIRE(backend.attend(l0, arrays.view(), {.query = queries}, {.output = out}));
-    auto const direct = oracle_attention(
-        params, attention_extent::cross({.queries = token_count{q}, .source = token_count{6}}),
-        strided_tensor<double>::packed(queries, {.heads = 2, .width = 4}),
-        strided_tensor<double>::packed(k, {.heads = 1, .width = 4}), strided_tensor<double>::packed(v, {.heads = 1, .width = 4}));
+    auto const direct =
+        oracle_attention(params, attention_extent::cross({.queries = token_count{q}, .source = token_count{6}}),
+                         strided_tensor<double>::packed(queries, {.heads = 2, .width = 4}),
+                         strided_tensor<double>::packed(k, {.heads = 1, .width = 4}),
+                         strided_tensor<double>::packed(v, {.heads = 1, .width = 4}));
     CHECK(out == direct.output);
   };
   for (auto const q : {9U, 1U, 1U, 1U}) { // a prompt longer than the source, then single steps
@@ -193,14 +198,16 @@ TEST_CASE("S5: an append-only cache of a bidirectional layer is refused") {
   auto params = conformance_params(2, 1, attention_rule::bidirectional());
   std::vector<std::byte> keys;
   std::vector<std::byte> values;
-  CHECK_THROWS_WITH((oracle_backend{{{.params = params, .key = plane_of(keys, 1, 8), .value = plane_of(values, 1, 4)}}}),
-                    quire_test::ContainsSubstring("bidirectional"));
+  CHECK_THROWS_WITH(
+      (oracle_backend{{{.params = params, .key = plane_of(keys, 1, 8), .value = plane_of(values, 1, 4)}}}),
+      quire_test::ContainsSubstring("bidirectional"));
 }
 
 TEST_CASE("S43: memory and layers that do not fit together are refused") {
   std::vector<std::byte> keys;
   std::vector<std::byte> values;
-  auto const fine = oracle_layer{.params = conformance_params(2, 1), .key = plane_of(keys, 1, 8), .value = plane_of(values, 1, 4)};
+  auto const fine =
+      oracle_layer{.params = conformance_params(2, 1), .key = plane_of(keys, 1, 8), .value = plane_of(values, 1, 4)};
   CHECK_NOTHROW((oracle_backend{{fine}}));
   auto const refused = [&](std::function<void(oracle_layer&)> const& change) {
     auto layer = fine;
@@ -217,8 +224,8 @@ TEST_CASE("S43: memory and layers that do not fit together are refused") {
   refused([&](auto& l) { l.key.type = dtype::f32; });
   refused([&](auto& l) { l.key.tensor = l.key.tensor.first(8); });
   refused([&](auto& l) { l.params.scale = 0.0; });
-  refused([&](auto& l) { l.group = group_id{1}; });  // a group 0 without layers
-  refused([&](auto& l) { l.group = group_id{}; });   // no group at all
+  refused([&](auto& l) { l.group = group_id{1}; }); // a group 0 without layers
+  refused([&](auto& l) { l.group = group_id{}; });  // no group at all
 }
 
 TEST_CASE("S37: views and rows that break their promises do nothing") {
@@ -263,7 +270,8 @@ TEST_CASE("S44: a recorder keeps what was performed, in order") {
   std::vector<std::byte> keys;
   std::vector<std::byte> values;
   auto const p = conformance_params(2, 1);
-  auto backend = recording_backend<oracle_backend>{oracle_backend{{{.params = p, .key = plane_of(keys, 1, 8), .value = plane_of(values, 1, 4)}}}};
+  auto backend = recording_backend<oracle_backend>{
+      oracle_backend{{{.params = p, .key = plane_of(keys, 1, 8), .value = plane_of(values, 1, 4)}}}};
   auto draw = numbers{6};
   auto const k = draw.many(5 * 8);
   auto const v = draw.many(5 * 4);

@@ -159,8 +159,7 @@ TEST_CASE("S31: keys are turned to another position only in a named approximate 
   auto key = original;
   rope.rotate(std::span{key}, token_pos{10});
   auto const stored = key;
-  auto const refused =
-      rope.shift(std::span{key}, {.from = token_pos{10}, .to = token_pos{5}}, position_mode::exact);
+  auto const refused = rope.shift(std::span{key}, {.from = token_pos{10}, .to = token_pos{5}}, position_mode::exact);
   REQUIRE_FALSE(refused);
   CHECK(refused.error() == errc::not_supported);
   CHECK(key == stored);
@@ -225,7 +224,9 @@ TEST_CASE("S33: every parameter of a position rule is in its bytes") {
 }
 
 TEST_CASE("S32: short- and long-factor requests never share") {
-  auto const at = [](rope_config const& config, std::uint32_t length) { return resolved_rope{config, token_count{length}}; };
+  auto const at = [](rope_config const& config, std::uint32_t length) {
+    return resolved_rope{config, token_count{length}};
+  };
   CHECK(at(phi(), 4096).canonical_bytes() != at(phi(), 4097).canonical_bytes());
   CHECK(at(phi(), 4096) != at(phi(), 4097));
   CHECK(at(phi(), 10).canonical_bytes() == at(phi(), 4096).canonical_bytes());

@@ -69,7 +69,10 @@ struct toy_weights {
       for (std::uint32_t d = 0; d < hidden; ++d) { total += std::fabs(head[row * hidden + d]); }
       magnitude = std::max(magnitude, total);
     }
-    return {.arithmetic = arithmetic, .terms = std::max<std::uint64_t>(2 * hidden, context), .stages = 6 * layers + 2, .magnitude = 2.0 * magnitude};
+    return {.arithmetic = arithmetic,
+            .terms = std::max<std::uint64_t>(2 * hidden, context),
+            .stages = 6 * layers + 2,
+            .magnitude = 2.0 * magnitude};
   }
 };
 
@@ -102,7 +105,8 @@ void toy_add(std::vector<Real>& x, std::vector<Real> const& y) {
   for (std::size_t i = 0; i < x.size(); ++i) { x[i] += y[i]; }
 }
 template <class Real>
-[[nodiscard]] auto toy_feed_forward(toy_weights const& w, std::size_t layer, std::vector<Real> const& x, bool reversed = false) -> std::vector<Real> {
+[[nodiscard]] auto toy_feed_forward(toy_weights const& w, std::size_t layer, std::vector<Real> const& x,
+                                    bool reversed = false) -> std::vector<Real> {
   auto middle = toy_product(w.up[layer], toy_norm(x), reversed);
   for (auto& v : middle) { v = std::tanh(v); }
   return toy_product(w.down[layer], middle, reversed);
@@ -156,13 +160,15 @@ struct toy_key {
         quire::strided_tensor<double>::packed(k, {.heads = p.kv_heads, .width = p.key_width}),
         quire::strided_tensor<double>::packed(v, {.heads = p.kv_heads, .width = p.value_width}),
         [&](quire::score_place const& at) {
-          auto const lost = dropped != nullptr && dropped->layer == layer && at.key.value() == dropped->position && at.query > at.key;
+          auto const lost =
+              dropped != nullptr && dropped->layer == layer && at.key.value() == dropped->position && at.query > at.key;
           return lost ? -std::numeric_limits<double>::infinity() : 0.0;
         });
     auto const width = std::size_t{p.query_heads} * p.value_width;
     for (std::size_t at = 0; at < tokens.size(); ++at) {
       auto const begin = mixed.output.begin() + static_cast<std::ptrdiff_t>(at * width);
-      toy_add(x[at], toy_product(w.output[layer], std::vector<double>(begin, begin + static_cast<std::ptrdiff_t>(width))));
+      toy_add(x[at],
+              toy_product(w.output[layer], std::vector<double>(begin, begin + static_cast<std::ptrdiff_t>(width))));
       toy_add(x[at], toy_feed_forward(w, layer, x[at]));
     }
   }
@@ -192,8 +198,10 @@ class toy_engine {
 public:
   static constexpr std::uint32_t block_tokens = 4;
 
-  toy_engine(toy_weights const& weights, quire::dtype storage, toy_fault fault = toy_fault::none, toy_key where = {}, bool reversed = false)
-      : w_{&weights}, storage_{storage}, fault_{fault}, where_{where}, reversed_{reversed}, keys_(weights.layers), values_(weights.layers) {}
+  toy_engine(toy_weights const& weights, quire::dtype storage, toy_fault fault = toy_fault::none, toy_key where = {},
+             bool reversed = false)
+      : w_{&weights}, storage_{storage}, fault_{fault}, where_{where}, reversed_{reversed}, keys_(weights.layers),
+        values_(weights.layers) {}
 
   /// Feeds new tokens of a request. \returns logits of each new position
   auto feed(std::uint32_t request, std::vector<std::uint32_t> const& tokens) -> std::vector<std::vector<Real>> {
@@ -237,7 +245,8 @@ private:
     for (auto& e : from) { e = static_cast<Real>(quire::stored_value(storage_, static_cast<double>(e))); }
     return from;
   }
-  [[nodiscard]] auto sees(std::uint32_t layer, std::uint32_t cached, std::uint32_t query, std::uint32_t key) const -> bool {
+  [[nodiscard]] auto sees(std::uint32_t layer, std::uint32_t cached, std::uint32_t query, std::uint32_t key) const
+      -> bool {
     auto const& rule = w_->attention.rule;
     auto const window = rule.extent.value() - (fault_ == toy_fault::window_too_short ? 1U : 0U);
     if (rule.extent.value() > 0 && key + window <= query) { return false; }
@@ -250,8 +259,9 @@ private:
   [[nodiscard]] auto is_target(std::uint32_t layer, std::uint32_t query, std::uint32_t key) const -> bool {
     return layer == where_.layer && key == where_.position && query > key;
   }
-  [[nodiscard]] auto attend(std::uint32_t layer, std::vector<Real> const& query, std::vector<std::uint32_t> const& table, std::uint32_t cached, std::uint32_t at, std::uint32_t length)
-      -> std::vector<Real> {
+  [[nodiscard]] auto attend(std::uint32_t layer, std::vector<Real> const& query,
+                            std::vector<std::uint32_t> const& table, std::uint32_t cached, std::uint32_t at,
+                            std::uint32_t length) -> std::vector<Real> {
     auto const& p = w_->attention;
     std::vector<Real> out(std::size_t{p.query_heads} * p.value_width, Real{0});
     for (std::uint32_t head = 0; head < p.query_heads; ++head) {
@@ -264,13 +274,17 @@ private:
         auto const& k = keys_[layer][place];
         auto const& v = values_[layer][place];
         auto score = Real{0};
-        for (std::uint32_t d = 0; d < p.key_width; ++d) { score += query[head * p.key_width + d] * k.at(g * p.key_width + d); }
+        for (std::uint32_t d = 0; d < p.key_width; ++d) {
+          score += query[head * p.key_width + d] * k.at(g * p.key_width + d);
+        }
         score *= static_cast<Real>(p.scale);
         if (p.rule.alibi) { score -= static_cast<Real>(p.alibi_slopes[head]) * static_cast<Real>(at - j); }
         auto weight = std::exp(score);
         if (fault_ == toy_fault::doubled_key && is_target(layer, at, j)) { weight *= Real{2}; }
         denominator += weight;
-        for (std::uint32_t d = 0; d < p.value_width; ++d) { out[head * p.value_width + d] += weight * v.at(g * p.value_width + d); }
+        for (std::uint32_t d = 0; d < p.value_width; ++d) {
+          out[head * p.value_width + d] += weight * v.at(g * p.value_width + d);
+        }
       }
       for (std::uint32_t d = 0; d < p.value_width; ++d) { out[head * p.value_width + d] /= denominator; }
     }

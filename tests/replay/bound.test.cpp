@@ -4,10 +4,12 @@
 #include "replay/engine.hpp"
 #include "replay/future.hpp"
 #include "replay/offline_bound.hpp"
-#include "replay/run_replay.hpp"
+#include "replay/serial_loop.hpp"
 #include "replay/trace.hpp"
 #include "replay/whole_blocks.hpp"
 #include "replay/workload.hpp" // detail::dice
+
+#include <quire/prefix/optimal_eviction.hpp>
 
 #include <algorithm>
 #include <bit>
@@ -104,8 +106,9 @@ TEST_CASE("replay: bound and optimal policy equal an exhaustive search") {
       REQUIRE(f.fitting() == prompts.size());
       REQUIRE(replay::offline_bound(f, t, blocks) == exhaustive(prompts, blocks, false));
       auto const options = replay::run_options{.blocks = blocks, .block_tokens = 512, .whole = true};
-      auto const run = replay::run_replay("optimal", t, f, options, [](std::size_t) {});
-      REQUIRE(run.hit_blocks == exhaustive(prompts, blocks, true));
+      replay::engine<quire::optimal_eviction> e{t, f, options};
+      replay::serial_loop(e, [](std::size_t) {});
+      REQUIRE(e.finish(0).hit_blocks == exhaustive(prompts, blocks, true));
     }
   }
 }

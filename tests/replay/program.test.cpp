@@ -74,7 +74,6 @@ TEST_CASE("replay: bad input ends with exit code 2, an answer and no files") {
            bad{"--trace " + w.write("bad.jsonl", line + line + "{\"timestamp\": 0, \"input_length\": -1}\n"),
                "bad.jsonl:3: field \"input_length\""},
            bad{trace + " --blocks 0", "0 blocks"},
-           bad{trace + " --blocks 10,", "--blocks"},
            bad{trace + " --blocks ten", "--blocks"},
            bad{trace + " --block-tokens 0", "--block-tokens"},
            bad{trace + " --eviction lru,mru", "no policy \"mru\""},

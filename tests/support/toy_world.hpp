@@ -543,20 +543,25 @@ private:
   void launch() {
     auto& p = *open();
     auto job = toy_job{};
-    for (auto& item : p.items) {
-      auto& m = *item.who;
-      auto kv = m.kv;
-      toy_extend(kv, m.scope, epoch_, item.tokens);
-      item.kv.assign(kv.begin() + static_cast<std::ptrdiff_t>(m.kv.size()), kv.end());
-      job.kv.push_back(std::move(kv));
-      job.queries.push_back(static_cast<std::int32_t>(item.tokens.size()));
-    }
     auto const actions = p.plan.launch();
     p.launched = true;
     job.actions.assign(actions.begin(), actions.end());
     job.view = p.plan.view();
     job.table.assign(job.view.block_table.begin(), job.view.block_table.end());
     job.slot.assign(job.view.slot.begin(), job.view.slot.end());
+    for (auto& item : p.items) {
+      auto& m = *item.who;
+      auto const first = static_cast<std::size_t>(job.view.query_start[job.kv.size()]);
+      auto kv = m.kv;
+      auto const tokens = std::span<quire::token_id const>{item.tokens};
+      // What is stored already was computed with the weights of the admission.
+      auto const stored = job.slot[first] == -1 ? std::size_t{1} : std::size_t{0};
+      toy_extend(kv, m.scope, m.epoch, tokens.first(stored));
+      toy_extend(kv, m.scope, epoch_, tokens.subspan(stored));
+      item.kv.assign(kv.begin() + static_cast<std::ptrdiff_t>(m.kv.size()), kv.end());
+      job.kv.push_back(std::move(kv));
+      job.queries.push_back(static_cast<std::int32_t>(item.tokens.size()));
+    }
     toy_check(static_cast<std::size_t>(job.view.rows) == p.items.size(), "a view has another number of rows");
     std::set<std::uint32_t> fresh;
     for (std::int32_t row = 0; row < job.view.rows; ++row) {

@@ -89,7 +89,8 @@ private:
   void require_per_head(char const* what, bool wanted, std::vector<double> const& given) const {
     if (given.size() != (wanted ? query_heads : 0)) {
       throw config_error{std::string{"attention_params: "} + std::to_string(given.size()) + " " + what + " for " +
-                         std::to_string(query_heads) + " query heads: give one per head if the rule has them, else none"};
+                         std::to_string(query_heads) +
+                         " query heads: give one per head if the rule has them, else none"};
     }
   }
 };

@@ -38,8 +38,8 @@ concept kv_writer = requires(B& b, layer_id layer, batch_view const& view, typen
 
 /// Computes attention of the new queries of a step over the positions that a view makes readable.
 template <class B>
-concept batch_attention = requires(B& b, layer_id layer, batch_view const& view,
-                                   typename B::query_input const& queries, typename B::attention_result const& out) {
+concept batch_attention = requires(B& b, layer_id layer, batch_view const& view, typename B::query_input const& queries,
+                                   typename B::attention_result const& out) {
   { b.attend(layer, view, queries, out) } -> std::same_as<expected<void>>;
 };
 

@@ -52,7 +52,9 @@ struct cpu_plane {
   /// \throws config_error if \p format has no scale per token
   [[nodiscard]] static auto scales_for(plane_layout const& plane, element_format const& format) -> plane_layout {
     auto const count = scales_per_row(plane, format);
-    if (count == 0) { throw config_error{"cpu plane: " + format.name() + " has no scales per token: no plane is needed"}; }
+    if (count == 0) {
+      throw config_error{"cpu plane: " + format.name() + " has no scales per token: no plane is needed"};
+    }
     return plane_layout::nhd(
         {.role = plane.role == layout_role::value ? layout_role::value_scale : layout_role::key_scale,
          .blocks = block_count{plane.blocks},
@@ -74,13 +76,15 @@ struct cpu_plane {
   void validate() const {
     if (layout.blocks == 0) { fail("no layout: make one with plane_layout::nhd or another"); }
     if (!detail::cpu_supports(format.type)) {
-      fail(std::string{name_of(format.type)} + " has no fast path: use f32, f16, bf16, int8 or fp8_e4m3, or the oracle");
+      fail(std::string{name_of(format.type)} +
+           " has no fast path: use f32, f16, bf16, int8 or fp8_e4m3, or the oracle");
     }
     if (bits_of(format.type) != layout.element_bits) { fail("the layout's element_bits are not those of the format"); }
     require_memory(layout, format.type, tensor, "the tensor");
     auto const kind = format.scales.granularity;
     if (kind == scale_granularity::block_head) {
-      fail("one scale per block and head cannot be known when its first token is written: use a scale per token and head");
+      fail("one scale per block and head cannot be known when its first token is written: use a scale per token and "
+           "head");
     }
     if (kind != scale_granularity::none && !format.approximate()) {
       fail(std::string{name_of(format.type)} + " takes no scales: leave them out, or store int8 or fp8_e4m3");

@@ -33,7 +33,9 @@ public:
   /// \throws config_error if the identity or the source is empty
   [[nodiscard]] auto fill(std::span<std::byte const> identity, token_count length) -> expected<void> {
     if (identity.empty()) { throw config_error{"cross source: an empty identity: use a digest of the encoder output"}; }
-    if (length == token_count{}) { throw config_error{"cross source: a source of 0 positions has nothing to attend to"}; }
+    if (length == token_count{}) {
+      throw config_error{"cross source: a source of 0 positions has nothing to attend to"};
+    }
     if (filled_) {
       if (holds(identity) && length == length_) { return {}; }
       return refuse(errc::illegal_transition);

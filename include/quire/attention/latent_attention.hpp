@@ -75,8 +75,8 @@ public:
     auto const mixed = mix(extent, queries, cached, phase);
     if (how_.form == latent_form::expanded) { return mixed; }
     auto const& shape = weights_.shape;
-    auto out = attention_output::empty(
-        {.rows = extent.queries.value(), .heads = shape.heads, .width = shape.value_width});
+    auto out =
+        attention_output::empty({.rows = extent.queries.value(), .heads = shape.heads, .width = shape.value_width});
     out.lse = mixed.lse;
     auto const row_width = std::size_t{shape.heads} * shape.rank;
     for (std::size_t row = 0; row < mixed.rows(); ++row) {
@@ -87,8 +87,8 @@ public:
   }
   /// As `attend`, before U_V: weighted sums of latents in the absorbed form, for a merged output projection; the same
   /// as `attend` in the expanded form. \returns \shape [q, heads, r_c] or [q, heads, d_v] \pre the sizes agree
-  [[nodiscard]] auto mix(attention_extent const& extent, std::span<double const> queries, std::span<double const> cached,
-                         latent_phase phase) -> attention_output {
+  [[nodiscard]] auto mix(attention_extent const& extent, std::span<double const> queries,
+                         std::span<double const> cached, latent_phase phase) -> attention_output {
     auto const& shape = weights_.shape;
     auto const keys = std::size_t{extent.keys.size().value()};
     QUIRE_EXPECTS(queries.size() == std::size_t{extent.queries.value()} * shape.heads * shape.query_width());
@@ -109,8 +109,8 @@ private:
     std::vector<double> keys;
     std::vector<double> values;
     for (auto at = extent.keys.begin; at < extent.keys.end; at = at + token_count{1}) {
-      auto const row = cached.subspan(std::size_t{(at - extent.keys.begin).value()} * shape.cached_width(),
-                                      shape.cached_width());
+      auto const row =
+          cached.subspan(std::size_t{(at - extent.keys.begin).value()} * shape.cached_width(), shape.cached_width());
       auto key = weights_.expand_key(row);
       if (how_.rotation == latent_rotation::inside) {
         for (std::uint32_t head = 0; head < shape.heads; ++head) {
@@ -139,9 +139,9 @@ private:
     }
     auto const latents =
         strided_tensor<double>::packed(cached, {.heads = 1, .width = shape.cached_width()}, extent.keys.begin);
-    return oracle_attention(shape.absorbed(how_.rule), extent,
-                            strided_tensor<double>::packed(taken, {.heads = shape.heads, .width = shape.cached_width()}),
-                            latents, latents);
+    return oracle_attention(
+        shape.absorbed(how_.rule), extent,
+        strided_tensor<double>::packed(taken, {.heads = shape.heads, .width = shape.cached_width()}), latents, latents);
   }
   void count(attention_extent const& extent, latent_phase phase) {
     auto size = latent_work::amounts{.queries = extent.queries.value(), .keys = extent.keys.size().value()};

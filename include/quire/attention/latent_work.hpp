@@ -69,8 +69,9 @@ struct latent_work {
   /// rows at hand, the absorbed one treats the queries. 	hrows config_error on overflow \source S8, S12
   [[nodiscard]] static constexpr auto of(latent_shape const& shape, latent_form form, amounts size) -> latent_work {
     auto const pairs = checked_mul(size.pairs, shape.heads, "latent work, pairs");
-    auto const per_token = checked_mul(std::uint64_t{shape.heads} * shape.rank,
-                                       std::uint64_t{shape.content_width} + shape.value_width, "latent work, one token");
+    auto const per_token =
+        checked_mul(std::uint64_t{shape.heads} * shape.rank, std::uint64_t{shape.content_width} + shape.value_width,
+                    "latent work, one token");
     if (form == latent_form::expanded) {
       return {.expansion = checked_mul(per_token, size.keys, "latent work, expansion"),
               .scores = checked_mul(pairs, shape.query_width(), "latent work, scores"),

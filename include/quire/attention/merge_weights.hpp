@@ -38,7 +38,9 @@ struct merge_weights {
     constexpr auto infinity = std::numeric_limits<Float>::infinity();
     QUIRE_EXPECTS(lse.first != infinity);
     QUIRE_EXPECTS(lse.second != infinity);
-    if (lse.second == -infinity) { return {.first = lse.first == -infinity ? Float{0} : Float{1}, .second = 0, .lse = lse.first}; }
+    if (lse.second == -infinity) {
+      return {.first = lse.first == -infinity ? Float{0} : Float{1}, .second = 0, .lse = lse.first};
+    }
     if (lse.first == -infinity) { return {.first = 0, .second = 1, .lse = lse.second}; }
     auto const top = std::max(lse.first, lse.second);
     auto const first = std::exp(lse.first - top);

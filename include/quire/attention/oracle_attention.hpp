@@ -37,8 +37,9 @@ namespace detail {
 
 /// Scores of one row and head over the keys of \p extent; −∞ where a key is hidden.
 template <attention_accessor Query, attention_accessor Key, attention_bias Bias>
-[[nodiscard]] auto oracle_scores(attention_params const& params, attention_extent const& extent, tensor_place const& row,
-                                 Query const& query, Key const& key, Bias const& bias) -> std::vector<double> {
+[[nodiscard]] auto oracle_scores(attention_params const& params, attention_extent const& extent,
+                                 tensor_place const& row, Query const& query, Key const& key, Bias const& bias)
+    -> std::vector<double> {
   auto const kv_head = params.kv_head_of(row.head);
   auto const asking = extent.query_position(token_count{row.token});
   auto const cap = static_cast<double>(params.rule.soft_cap);
@@ -102,8 +103,8 @@ template <attention_accessor Query, attention_accessor Key, attention_accessor V
         auto const weight = std::exp(scores[j] - lse);
         auto const at = extent.keys.begin + token_count{static_cast<std::uint32_t>(j)};
         for (std::uint32_t d = 0; d < params.value_width; ++d) {
-          target[d] += weight * static_cast<double>(
-                                    value({.token = at.value(), .head = params.kv_head_of(head), .dim = d}));
+          target[d] +=
+              weight * static_cast<double>(value({.token = at.value(), .head = params.kv_head_of(head), .dim = d}));
         }
       }
     }
@@ -137,8 +138,9 @@ template <attention_accessor Query, attention_accessor Key, attention_accessor V
 /// \param row query row and head \returns \shape [keys of extent]; 0 for a hidden key; all 0 for an empty row
 /// \throws config_error if \p params contradict themselves
 template <attention_accessor Query, attention_accessor Key, attention_bias Bias = no_bias>
-[[nodiscard]] auto oracle_weights(attention_params const& params, attention_extent const& extent, tensor_place const& row,
-                                  Query const& query, Key const& key, Bias const& bias = {}) -> std::vector<double> {
+[[nodiscard]] auto oracle_weights(attention_params const& params, attention_extent const& extent,
+                                  tensor_place const& row, Query const& query, Key const& key, Bias const& bias = {})
+    -> std::vector<double> {
   params.validate();
   auto weights = detail::oracle_scores(params, extent, row, query, key, bias);
   auto const lse = detail::log_sum_exp(weights);

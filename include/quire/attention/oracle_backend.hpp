@@ -185,8 +185,8 @@ private:
       }
     }
   }
-  static void attend_row(oracle_layer const& layer, batch_view const& view, std::int32_t row, query_input const& queries,
-                         attention_result const& out) {
+  static void attend_row(oracle_layer const& layer, batch_view const& view, std::int32_t row,
+                         query_input const& queries, attention_result const& out) {
     auto const& p = layer.params;
     auto const i = static_cast<std::size_t>(row);
     auto const start = static_cast<std::size_t>(view.query_start[i]);

@@ -28,7 +28,9 @@ struct oracle_plane {
 
   /// Checks that type, layout and memory agree. \throws config_error if they do not
   void validate() const {
-    if (layout.blocks == 0) { throw config_error{"oracle plane: no layout: make one with plane_layout::nhd or another"}; }
+    if (layout.blocks == 0) {
+      throw config_error{"oracle plane: no layout: make one with plane_layout::nhd or another"};
+    }
     if (bits_of(type) != layout.element_bits) {
       throw config_error{"oracle plane: the layout's element_bits are not those of the type"};
     }

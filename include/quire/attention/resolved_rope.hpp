@@ -84,7 +84,9 @@ public:
     out.text("quire/rope/1").number(config_.width);
     if (config_.width == 0) { return std::move(out).take(); }
     out.number(static_cast<std::uint64_t>(config_.layout)).real(config_.base);
-    out.number(static_cast<std::uint64_t>(config_.scaling)).real(config_.factor).number(config_.original_length.value());
+    out.number(static_cast<std::uint64_t>(config_.scaling))
+        .real(config_.factor)
+        .number(config_.original_length.value());
     out.real(config_.beta_fast).real(config_.beta_slow).number(config_.round_ramp ? 1 : 0);
     out.real(config_.magnitude).real(config_.magnitude_all).real(config_.attention_factor.value_or(0.0));
     out.real(config_.low_frequency_factor).real(config_.high_frequency_factor);
@@ -130,7 +132,8 @@ private:
         frequencies_[i] = plain(config_.base * std::pow(config_.factor, width / (width - 2.0)), i);
         break;
       case rope_scaling::dynamic_ntk: {
-        auto const ratio = static_cast<double>(in_force_.value()) / static_cast<double>(config_.original_length.value());
+        auto const ratio =
+            static_cast<double>(in_force_.value()) / static_cast<double>(config_.original_length.value());
         auto const stretch = config_.factor * ratio - (config_.factor - 1.0);
         frequencies_[i] = plain(config_.base * std::pow(stretch, width / (width - 2.0)), i);
         break;

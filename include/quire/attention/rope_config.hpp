@@ -65,7 +65,8 @@ struct rope_config {
     if ((scaling == rope_scaling::ntk || scaling == rope_scaling::dynamic_ntk) && width == 2) {
       fail("NTK scaling needs a width above 2: its exponent is d / (d - 2)");
     }
-    auto const needs_length = depends_on_length(scaling) || scaling == rope_scaling::yarn || scaling == rope_scaling::llama3;
+    auto const needs_length =
+        depends_on_length(scaling) || scaling == rope_scaling::yarn || scaling == rope_scaling::llama3;
     if (needs_length && original_length.value() < 2) { fail("original_length is missing: use the trained context"); }
     if (scaling == rope_scaling::yarn && (!(beta_slow > 0.0) || !(beta_fast >= beta_slow))) {
       fail("beta_fast must be at least beta_slow, and both positive");
@@ -73,7 +74,8 @@ struct rope_config {
     if (scaling == rope_scaling::yarn && !(magnitude >= 0.0 && magnitude_all >= 0.0)) {
       fail("the magnitudes must be positive, or 0 for none");
     }
-    if (scaling == rope_scaling::llama3 && (!(low_frequency_factor > 0.0) || !(high_frequency_factor > low_frequency_factor))) {
+    if (scaling == rope_scaling::llama3 &&
+        (!(low_frequency_factor > 0.0) || !(high_frequency_factor > low_frequency_factor))) {
       fail("high_frequency_factor must be above low_frequency_factor, and both positive");
     }
     if (attention_factor && !(*attention_factor > 0.0)) { fail("the attention factor must be positive"); }

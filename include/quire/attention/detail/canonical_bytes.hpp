@@ -26,7 +26,9 @@ public:
     return *this;
   }
   /// Appends the bits of a binary64; both zeros are one value.
-  auto real(double value) -> canonical_bytes& { return number(std::bit_cast<std::uint64_t>(value == 0.0 ? 0.0 : value)); }
+  auto real(double value) -> canonical_bytes& {
+    return number(std::bit_cast<std::uint64_t>(value == 0.0 ? 0.0 : value));
+  }
   /// Appends length and characters.
   auto text(std::string_view value) -> canonical_bytes& {
     number(value.size());

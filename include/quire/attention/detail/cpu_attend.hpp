@@ -94,16 +94,16 @@ public:
 
 private:
   static constexpr bool biased = !std::same_as<Bias, no_bias>;
-  static constexpr std::size_t most = 48;     // [lanes] of a block
-  static constexpr std::size_t few = 12;      // [lanes] up to which stored rows are read directly
+  static constexpr std::size_t most = 48; // [lanes] of a block
+  static constexpr std::size_t few = 12;  // [lanes] up to which stored rows are read directly
   static_assert(most % cpu_chunk == 0);
 
   /// One lane: a query of one head.
   struct lane {
-    std::uint32_t query = 0;     // position
-    std::uint32_t head = 0;      // query head
-    std::size_t cell = 0;        // of the result: row of all rows, head
-    cpu_interval visible = {};   // of the interval at hand
+    std::uint32_t query = 0;   // position
+    std::uint32_t head = 0;    // query head
+    std::size_t cell = 0;      // of the result: row of all rows, head
+    cpu_interval visible = {}; // of the interval at hand
   };
 
   void attend_row(std::int32_t row) {
@@ -117,8 +117,7 @@ private:
     QUIRE_EXPECTS(view_.first_position[i] >= 0);
     QUIRE_EXPECTS(view_.first_position[i] % view_.block_tokens == 0);
     first_query_ = static_cast<std::uint32_t>(cross ? 0 : length - count);
-    keys_ = cpu_interval{view_.first_position[i], length}.within(
-        {range_.keys.begin.value(), range_.keys.end.value()});
+    keys_ = cpu_interval{view_.first_position[i], length}.within({range_.keys.begin.value(), range_.keys.end.value()});
     auto const heads = std::min(range_.last_head, params_.kv_heads);
     auto const lanes = static_cast<std::size_t>(count) * group_;
     if (range_.first_head >= heads || lanes == 0) { return; }
@@ -131,6 +130,10 @@ private:
     }
   }
 
+  /// Lane \p i of several heads with \p lanes each.
+  [[nodiscard]] auto lane_of(std::uint32_t first_head, std::size_t i, std::size_t lanes) const noexcept -> lane {
+    return lane_of(first_head + static_cast<std::uint32_t>(i / lanes), i % lanes);
+  }
   [[nodiscard]] auto lane_of(std::uint32_t kv_head, std::size_t m) const noexcept -> lane {
     auto const query = m / group_;
     auto const head = static_cast<std::uint32_t>(kv_head * group_ + m % group_);
@@ -139,7 +142,7 @@ private:
             .cell = (start_ + query) * params_.query_heads + head};
   }
 
-  /// Calls `use(tile, next tile or null)` for the keys that any lane sees, with `visible` of each lane set.
+  /// Calls `use(tile)` for the keys that any lane sees, with `visible` of each lane set.
   template <class Use>
   void for_each_tile(std::span<lane> lanes, Use&& use) {
     auto const see = [&](lane const& l) { return cpu_visible::of(params_.rule, l.query, keys_.end); };
@@ -150,19 +153,12 @@ private:
       all = all.within(keys_);
       if (all.begin >= all.end) { return; }
       for (auto& l : lanes) { l.visible = part(see(l)).within(keys_); }
-      std::array<cpu_tile, 2> tiles;
-      auto const locate = [&](cpu_tile& tile, std::int64_t at) {
-        tile.count = 0;
-        if (at < all.end) {
-          tile.locate(view_, row_, static_cast<std::uint32_t>(at), static_cast<std::uint32_t>(all.end - at), pool_);
-        }
-      };
-      locate(tiles[0], all.begin);
-      for (std::size_t t = 0; tiles[t % 2].count > 0; ++t) {
-        auto const& tile = tiles[t % 2];
-        auto& next = tiles[(t + 1) % 2];
-        locate(next, std::int64_t{tile.first} + static_cast<std::int64_t>(tile.count));
-        use(tile, next.count > 0 ? &next : nullptr);
+      cpu_tile tile;
+      for (auto at = all.begin; at < all.end; at += static_cast<std::int64_t>(tile.count)) {
+        tile.locate(view_, row_, static_cast<std::uint32_t>(at), static_cast<std::uint32_t>(all.end - at), pool_);
+        key_.places(tile, key_at_);
+        value_.places(tile, value_at_);
+        use(tile);
       }
     };
     visit({first.sinks.begin, last.sinks.end}, [](cpu_visible const& v) { return v.sinks; });
@@ -186,106 +182,141 @@ private:
 
   // --- few lanes -----------------------------------------------------------------------------------------------------
 
-  /// All heads side by side, each with few lanes: rows are read as they are stored, head after head within a tile.
+  /// Keys that pass one head before the next one: in most layouts the heads of a token lie side by side, and memory is
+  /// fastest in the order in which it lies.
+  static constexpr std::size_t group_keys = 8;
+
+  /// All heads side by side, each with few lanes: rows are read as they are stored.
   void few_lanes(std::uint32_t first_head, std::uint32_t last_head, std::size_t lanes) {
-    auto const heads = last_head - first_head;
+    auto const heads = std::size_t{last_head - first_head};
+    auto const all = heads * lanes;
     auto const dk = key_.padded();
     auto const dv = value_.padded();
-    auto const query_floats = lanes * dk;
-    auto const state_floats = lanes * (dv + 2);
-    auto const need = heads * (query_floats + state_floats) + lanes * cpu_tile_keys +
-                      cpu_tile_keys * (key_.direct() ? 0 : dk) + cpu_tile_keys * (value_.direct() ? 0 : dv);
-    auto* memory = workspace_.floats(need);
+    auto* memory = workspace_.floats(all * (dk + dv + cpu_tile_keys + 3) + cpu_tile_keys * (dk + dv));
     auto const take = [&memory](std::size_t count) {
       auto* const out = memory;
       memory += count;
       return out;
     };
-    auto const query = cpu_rows{take(heads * query_floats), dk};
-    auto const output = cpu_rows{take(heads * lanes * dv), dv};
-    scores_ = {take(lanes * cpu_tile_keys), cpu_tile_keys};
-    keys_as_floats_ = {key_.direct() ? nullptr : take(cpu_tile_keys * dk), dk};
-    values_as_floats_ = {value_.direct() ? nullptr : take(cpu_tile_keys * dv), dv};
-    auto* const top = take(heads * lanes);
-    auto* const sum = take(heads * lanes);
+    auto const query = cpu_rows{take(all * dk), dk};
+    auto const output = cpu_rows{take(all * dv), dv};
+    scores_ = {take(all * cpu_tile_keys), cpu_tile_keys};
+    keys_as_floats_ = {take(cpu_tile_keys * dk), dk};
+    values_as_floats_ = {take(cpu_tile_keys * dv), dv};
+    auto* const top = take(all);
+    auto* const sum = take(all);
+    auto* const keep = take(all);
 
-    for (std::uint32_t h = 0; h < heads; ++h) {
-      with_key_order([&]<class Order>(Order) {
-        for (std::size_t m = 0; m < lanes; ++m) { place_query<Order>(lane_of(first_head + h, m), query.row(h * lanes + m)); }
-      });
-    }
-    std::fill_n(output.data, heads * lanes * dv, 0.0F);
-    std::fill_n(top, heads * lanes, -cpu_infinity);
-    std::fill_n(sum, heads * lanes, 0.0F);
+    with_key_order([&]<class Order>(Order) {
+      for (std::size_t i = 0; i < all; ++i) { place_query<Order>(lane_of(first_head, i, lanes), query.row(i)); }
+    });
+    std::fill_n(output.data, all * dv, 0.0F);
+    std::fill_n(top, all, -cpu_infinity);
+    std::fill_n(sum, all, 0.0F);
 
-    std::array<lane, few> all;
-    for (std::size_t m = 0; m < lanes; ++m) { all[m] = lane_of(first_head, m); }
-    for_each_tile({all.data(), lanes}, [&](cpu_tile const& tile, cpu_tile const* next) {
-      for (std::uint32_t h = 0; h < heads; ++h) {
-        auto const at = h * lanes;
-        few_step(tile, next, first_head + h, {all.data(), lanes}, {query.row(at), dk}, {output.row(at), dv}, top + at,
-                 sum + at);
+    std::array<lane, few> group; // of the first head
+    for (std::size_t m = 0; m < lanes; ++m) { group[m] = lane_of(first_head, m); }
+    for_each_tile({group.data(), lanes}, [&](cpu_tile const& tile) {
+      each_head(key_, tile, key_at_, {first_head, last_head}, keys_as_floats_,
+                [&]<class Codec>(Codec, std::size_t head, std::size_t first, cpu_stored_rows keys) {
+                  auto const scores = cpu_rows{scores_.data + first, scores_.stride};
+                  cpu_in_blocks(lanes, [&](auto width, std::size_t m) {
+                    cpu_dots<Codec, width>(query, head * lanes + m, keys, scores);
+                  });
+                });
+      for (std::size_t h = 0; h < heads; ++h) {
+        soften_head(tile, first_head + static_cast<std::uint32_t>(h), {group.data(), lanes}, h * lanes, top, sum, keep);
       }
-    });
-    for (std::uint32_t h = 0; h < heads; ++h) {
-      with_value_order([&]<class Order>(Order) {
-        for (std::size_t m = 0; m < lanes; ++m) {
-          auto const at = h * lanes + m;
-          finish<Order>(lane_of(first_head + h, m), output.row(at), top[at], sum[at]);
-        }
-      });
-    }
-  }
-
-  void few_step(cpu_tile const& tile, cpu_tile const* next, std::uint32_t kv_head, std::span<lane> lanes, cpu_rows query,
-                cpu_rows output, float* top, float* sum) {
-    std::array<std::byte const*, cpu_tile_keys> rows;
-    std::array<float, few> keep;
-    if (next != nullptr) { key_.prefetch(*next, kv_head); }
-    with_rows(key_, tile, kv_head, keys_as_floats_, rows, [&]<class Codec>(Codec, cpu_stored_rows keys) {
-      cpu_in_blocks(lanes.size(), [&](auto width, std::size_t m) { cpu_dots<Codec, width>(query, m, keys, scores_); });
-    });
-
-    auto careful = biased;
-    std::array<float, cpu_tile_keys> key_scale;
-    std::array<float, cpu_tile_keys> value_scale;
-    if (key_.has_row_scales()) { key_.row_scales(tile, kv_head, key_scale.data()); }
-    if (value_.has_row_scales()) { value_.row_scales(tile, kv_head, value_scale.data()); }
-    for (std::size_t m = 0; m < lanes.size(); ++m) {
-      auto l = lanes[m];
-      l.head += (kv_head - lanes.front().head / group_) * group_; // the lanes were made for the first head
-      careful = careful || !sees_all(l, tile);
-      keep[m] = soften(l, tile, scores_.row(m), key_.has_row_scales() ? key_scale.data() : nullptr,
-                       value_.has_row_scales() ? value_scale.data() : nullptr, top[m], sum[m]);
-    }
-
-    if (next != nullptr) { value_.prefetch(*next, kv_head); }
-    with_rows(value_, tile, kv_head, values_as_floats_, rows, [&]<class Codec>(Codec, cpu_stored_rows values) {
-      if (!careful) {
-        cpu_in_blocks(lanes.size(), [&](auto width, std::size_t m) {
-          cpu_accumulate<Codec, width>({scores_.row(m), scores_.stride}, {output.row(m), output.stride}, keep.data() + m,
-                                       values);
-        });
+      for (std::size_t i = 0; i < all; ++i) { // seldom: the highest score is soon found
+        if (keep[i] != 1.0F) { scale_row(output.row(i), dv, keep[i]); }
+      }
+      auto const seen_by_all = [&](lane const& l) { return sees_all(l, tile); };
+      if (!biased && std::all_of(group.data(), group.data() + lanes, seen_by_all)) {
+        each_head(value_, tile, value_at_, {first_head, last_head}, values_as_floats_,
+                  [&]<class Codec>(Codec, std::size_t head, std::size_t first, cpu_stored_rows values) {
+                    cpu_in_blocks(lanes, [&](auto width, std::size_t m) {
+                      auto const at = head * lanes + m;
+                      cpu_accumulate<Codec, width>({scores_.row(at) + first, scores_.stride}, {output.row(at), dv},
+                                                   values);
+                    });
+                  });
         return;
       }
-      for (std::size_t m = 0; m < lanes.size(); ++m) {
-        add_seen<Codec>(scores_.row(m), 1, part(lanes[m], tile), values, output.row(m), keep[m]);
+      for (std::size_t h = 0; h < heads; ++h) {
+        with_rows(value_, tile, value_at_, first_head + static_cast<std::uint32_t>(h), values_as_floats_,
+                  [&]<class Codec>(Codec, cpu_stored_rows values) {
+                    for (std::size_t m = 0; m < lanes; ++m) {
+                      auto const at = h * lanes + m;
+                      add_seen<Codec>(scores_.row(at), 1, part(group[m], tile), values, output.row(at));
+                    }
+                  });
       }
+    });
+    with_value_order([&]<class Order>(Order) {
+      for (std::size_t i = 0; i < all; ++i) { finish<Order>(lane_of(first_head, i, lanes), output.row(i), top[i], sum[i]); }
     });
   }
 
-  /// Calls `use(codec, rows)` with the rows of one head as stored, or converted to floats.
+  /// Scores of one head into weights. \param at number of its first lane among those of all heads
+  void soften_head(cpu_tile const& tile, std::uint32_t head, std::span<lane const> lanes, std::size_t at, float* top,
+                   float* sum, float* keep) {
+    std::array<float, cpu_tile_keys> key_scale;
+    std::array<float, cpu_tile_keys> value_scale;
+    if (key_.has_row_scales()) { key_.row_scales(tile, head, key_scale.data()); }
+    if (value_.has_row_scales()) { value_.row_scales(tile, head, value_scale.data()); }
+    for (std::size_t m = 0; m < lanes.size(); ++m) {
+      auto l = lanes[m];
+      l.head = head * group_ + l.head % group_;
+      keep[at + m] = soften(l, tile, scores_.row(at + m), key_.has_row_scales() ? key_scale.data() : nullptr,
+                            value_.has_row_scales() ? value_scale.data() : nullptr, top[at + m], sum[at + m]);
+    }
+  }
+
+  struct head_range {
+    std::uint32_t first;
+    std::uint32_t last;
+  };
+  /// Calls `use(codec, head counted from the first, first key, rows)` until every row of every head has passed once.
   template <class Use>
-  void with_rows(cpu_source const& source, cpu_tile const& tile, std::uint32_t kv_head, cpu_rows converted,
-                 std::array<std::byte const*, cpu_tile_keys>& rows, Use&& use) {
-    if (source.direct()) {
-      source.rows(tile, kv_head, rows.data());
-      with_cpu_codec(source.type(), [&](auto codec) { use(codec, {rows.data(), tile.count, source.width() / cpu_chunk}); });
+  void each_head(cpu_source const& source, cpu_tile const& tile, cpu_places const& at, head_range heads,
+                 cpu_rows converted, Use&& use) {
+    if (!source.direct()) {
+      for (auto h = heads.first; h < heads.last; ++h) {
+        with_rows(source, tile, at, h, converted,
+                  [&](auto codec, cpu_stored_rows rows) { use(codec, std::size_t{h - heads.first}, 0, rows); });
+      }
       return;
     }
-    source.convert(tile, kv_head, converted);
-    for (std::size_t k = 0; k < tile.count; ++k) { rows[k] = reinterpret_cast<std::byte const*>(converted.row(k)); }
-    use(cpu_f32_codec{}, cpu_stored_rows{rows.data(), tile.count, source.padded() / cpu_chunk});
+    with_cpu_codec(source.type(), [&](auto codec) {
+      for (std::size_t k = 0; k < tile.count; k += group_keys) {
+        auto const count = std::min(group_keys, tile.count - k);
+        auto const soon = std::min(k + cpu_tile_ahead, tile.known);
+        auto const end = std::min(soon + group_keys, tile.known);
+        for (auto h = heads.first; h < heads.last; ++h) {
+          source.prefetch(at, soon, end, h);
+          use(codec, std::size_t{h - heads.first}, k, source.rows(at, tile.count, h).part(k, count));
+        }
+      }
+    });
+  }
+  /// Calls `use(codec, rows)` with all rows of one head as stored, or converted to floats.
+  template <class Use>
+  void with_rows(cpu_source const& source, cpu_tile const& tile, cpu_places const& at, std::uint32_t head,
+                 cpu_rows converted, Use&& use) {
+    if (source.direct()) {
+      with_cpu_codec(source.type(), [&](auto codec) { use(codec, source.rows(at, tile.count, head)); });
+      return;
+    }
+    source.convert(tile, at, head, converted);
+    use(cpu_f32_codec{}, as_stored(converted, tile.count, source.padded()));
+  }
+  /// Converted rows as rows of a plane of floats.
+  [[nodiscard]] auto as_stored(cpu_rows rows, std::size_t count, std::size_t width) noexcept -> cpu_stored_rows {
+    for (std::size_t k = 0; k < count; ++k) { converted_at_[k] = k * rows.stride * sizeof(float); }
+    return {reinterpret_cast<std::byte const*>(rows.data), converted_at_.data(), count, width / cpu_chunk};
+  }
+  static void scale_row(float* row, std::size_t width, float factor) noexcept {
+    for (std::size_t d = 0; d < width; d += cpu_lanes) { cpu_store(row + d, cpu_load(row + d) * factor); }
   }
 
   /// Turns the scores of one lane into weights. \returns what to keep of the output so far
@@ -310,7 +341,9 @@ private:
       cpu_store(scores + k, s);
     }
     auto highest = top;
-    for (std::size_t i = 0; i < cpu_lanes; ++i) { highest = best[i] > highest || best[i] != best[i] ? best[i] : highest; }
+    for (std::size_t i = 0; i < cpu_lanes; ++i) {
+      highest = best[i] > highest || best[i] != best[i] ? best[i] : highest;
+    }
     auto const base = highest == -cpu_infinity ? 0.0F : highest; // biases may hide everything
     auto const keep = top == highest ? 1.0F : cpu_exp(cpu_splat(top - base))[0];
     auto total = cpu_f32{};
@@ -354,26 +387,21 @@ private:
       for (std::size_t d = 0; d < params_.key_width; ++d) { query.row(d)[m] = m < count ? scaled(lanes[m], d) : 0.0F; }
     }
 
-    for_each_tile({lanes.data(), count}, [&](cpu_tile const& tile, cpu_tile const* next) {
-      if (next != nullptr) {
-        key_.prefetch(*next, kv_head);
-        value_.prefetch(*next, kv_head);
-      }
-      key_.convert(tile, kv_head, keys_as_floats_);
+    for_each_tile({lanes.data(), count}, [&](cpu_tile const& tile) {
+      key_.convert(tile, key_at_, kv_head, keys_as_floats_);
       cpu_multiply({keys_as_floats_.data, dk, 1}, query, scores_, tile.count, params_.key_width, width, nullptr);
       auto const whole = std::all_of(lanes.begin(), lanes.begin() + static_cast<std::ptrdiff_t>(count),
                                      [&](lane const& l) { return sees_all(l, tile); });
       soften_all({lanes.data(), count}, tile, state, width, whole);
-      value_.convert(tile, kv_head, values_as_floats_);
+      value_.convert(tile, value_at_, kv_head, values_as_floats_);
       if ((whole && !biased) || finite(values_as_floats_, tile.count, dv)) {
         cpu_multiply({scores_.data, 1, width}, values_as_floats_, output, count, tile.count, dv, state.keep.data());
         return;
       }
-      std::array<std::byte const*, cpu_tile_keys> rows;
-      for (std::size_t k = 0; k < tile.count; ++k) { rows[k] = reinterpret_cast<std::byte const*>(values_as_floats_.row(k)); }
+      auto const values = as_stored(values_as_floats_, tile.count, dv);
       for (std::size_t m = 0; m < count; ++m) {
-        add_seen<cpu_f32_codec>(scores_.data + m, width, part(lanes[m], tile), {rows.data(), tile.count, dv / cpu_chunk},
-                                output.row(m), state.keep[m]);
+        scale_row(output.row(m), dv, state.keep[m]);
+        add_seen<cpu_f32_codec>(scores_.data + m, width, part(lanes[m], tile), values, output.row(m));
       }
     });
     for (std::size_t m = 0; m < count; ++m) {
@@ -459,17 +487,17 @@ private:
   }
   /// Adds the values that one lane sees, and no others. \param weight \p stride floats apart
   template <class Codec>
-  static void add_seen(float const* weight, std::size_t stride, part_of_tile seen, cpu_stored_rows values, float* output,
-                       float keep) noexcept {
+  static void add_seen(float const* weight, std::size_t stride, part_of_tile seen, cpu_stored_rows values,
+                       float* output) noexcept {
     std::array<float, cpu_tile_keys> weights;
-    std::array<std::byte const*, cpu_tile_keys> rows;
+    std::array<std::uint64_t, cpu_tile_keys> at;
     std::size_t count = 0;
     for (auto k = static_cast<std::size_t>(seen.begin); k < static_cast<std::size_t>(seen.end); ++k) {
       if (weight[k * stride] == 0.0F) { continue; } // a bias of −∞ hides too
       weights[count] = weight[k * stride];
-      rows[count++] = values.row[k];
+      at[count++] = values.at[k];
     }
-    cpu_accumulate<Codec, 1>({weights.data(), 0}, {output, 0}, &keep, {rows.data(), count, values.chunks});
+    cpu_accumulate<Codec, 1>({weights.data(), 0}, {output, 0}, {values.base, at.data(), count, values.chunks});
   }
 
   [[nodiscard]] auto scaled(lane const& l, std::size_t d) const noexcept -> float {
@@ -478,7 +506,9 @@ private:
   }
   template <class Order>
   void place_query(lane const& l, float* to) const noexcept {
-    for (std::size_t d = 0; d < key_.padded(); ++d) { to[Order::place(d)] = d < params_.key_width ? scaled(l, d) : 0.0F; }
+    for (std::size_t d = 0; d < key_.padded(); ++d) {
+      to[Order::place(d)] = d < params_.key_width ? scaled(l, d) : 0.0F;
+    }
   }
   template <class Use>
   void with_key_order(Use&& use) const {
@@ -517,6 +547,9 @@ private:
   std::size_t start_ = 0;
   std::uint32_t first_query_ = 0;
   cpu_interval keys_ = {};
+  cpu_places key_at_;
+  cpu_places value_at_;
+  cpu_places converted_at_;
   cpu_rows scores_ = {};
   cpu_rows keys_as_floats_ = {};
   cpu_rows values_as_floats_ = {};

@@ -64,7 +64,9 @@ struct cpu_f32_codec : cpu_plain_order {
     a = cpu_load(from);
     b = cpu_load(from + bytes * cpu_lanes);
   }
-  [[nodiscard, gnu::always_inline]] static auto vector(std::byte const* from) noexcept -> cpu_f32 { return cpu_load(from); }
+  [[nodiscard, gnu::always_inline]] static auto vector(std::byte const* from) noexcept -> cpu_f32 {
+    return cpu_load(from);
+  }
   [[nodiscard]] static auto load(std::byte const* from) noexcept -> float { return cpu_bits<float>(from); }
   static void store(std::byte* to, float value) noexcept { cpu_put(to, value); }
 };
@@ -121,7 +123,7 @@ struct cpu_f16_codec : cpu_plain_order {
     if (bits > 0x7F800000U) {
       bits = 0x7E00U; // NaN
     } else if (bits >= 0x477FF000U) {
-      bits = 0x7C00U; // 65520 and beyond: infinity
+      bits = 0x7C00U;                // 65520 and beyond: infinity
     } else if (bits < 0x38800000U) { // below 2^-14: adding 1/2 leaves units of 2^-24
       bits = std::bit_cast<std::uint32_t>(std::bit_cast<float>(bits) + 0.5F) - 0x3F000000U;
     } else {
@@ -138,7 +140,7 @@ struct cpu_e4m3_codec : cpu_plain_order {
     auto const magnitude = code & 0x7FU;
     auto const normal = std::bit_cast<cpu_f32>((magnitude << 20) + (120U << 23));
     auto const subnormal = __builtin_convertvector(std::bit_cast<cpu_i32>(magnitude), cpu_f32) * 0x1p-9F;
-    auto const value = magnitude < 8U ? subnormal
+    auto const value = magnitude < 8U       ? subnormal
                        : magnitude == 0x7FU ? cpu_splat(std::numeric_limits<float>::quiet_NaN())
                                             : normal;
     return std::bit_cast<cpu_f32>(std::bit_cast<cpu_u32>(value) | (code & 0x80U) << 24);

@@ -4,7 +4,7 @@
 /// \file
 /// The inner loops of the CPU backend: few queries against stored rows, many queries against converted ones.
 ///
-///     few    dots        4 keys × 1 or 2 queries, or 2 keys × 4 queries, in registers; each stored chunk is read and
+///     few    dots        8 keys × 1 query, 4 × 2 or 2 × 4 in registers; each stored chunk is read and
 ///                        converted once for all of them
 ///            accumulate  outputs of some chunks stay in registers while all keys of the tile pass
 ///     many   multiply    C[6 × 2 vectors] += A · B, the usual block of a matrix product. With B = Qᵗ the scores of a tile
@@ -13,17 +13,23 @@
 #include <quire/attention/detail/cpu_codec.hpp>
 #include <quire/attention/detail/cpu_simd.hpp>
 
-#include <array>
 #include <cstddef>
+#include <cstdint>
+#include <type_traits>
 
 /// \cond INTERNAL
 namespace quire::detail {
 
-/// Rows of one head and tile as stored, and how many elements of each count.
+/// Some rows of one head as stored, and how many elements of each count.
 struct cpu_stored_rows {
-  std::byte const* const* row; ///< \shape [count]
+  std::byte const* base;
+  std::uint64_t const* at; ///< \shape [count] bytes from `base`
   std::size_t count;
   std::size_t chunks; ///< [chunks] per row
+  [[nodiscard]] auto row(std::size_t k) const noexcept -> std::byte const* { return base + at[k]; }
+  [[nodiscard]] auto part(std::size_t first, std::size_t rows) const noexcept -> cpu_stored_rows {
+    return {base, at + first, rows, chunks};
+  }
 };
 
 /// A matrix of floats with rows `stride` floats apart.
@@ -34,17 +40,20 @@ struct cpu_rows {
 };
 
 template <class Codec, std::size_t Queries, std::size_t Keys>
-[[gnu::always_inline]] inline void cpu_dot_block(float const* const (&query)[Queries], std::byte const* const* key,
-                                                 std::size_t chunks, cpu_f32 (&sum)[Queries][Keys]) noexcept {
-  for (std::size_t c = 0; c < chunks; ++c) {
+[[gnu::always_inline]] inline void cpu_dot_block(float const* const (&query)[Queries], cpu_stored_rows keys,
+                                                 cpu_f32 (&sum)[Queries][Keys]) noexcept {
+  std::byte const* key[Keys];
+#pragma GCC unroll 8
+  for (std::size_t k = 0; k < Keys; ++k) { key[k] = keys.row(k); }
+  for (std::size_t c = 0; c < keys.chunks; ++c) {
     cpu_f32 a[Keys];
     cpu_f32 b[Keys];
 #pragma GCC unroll 8
     for (std::size_t k = 0; k < Keys; ++k) { Codec::chunk(key[k] + c * cpu_chunk * Codec::bytes, a[k], b[k]); }
 #pragma GCC unroll 8
     for (std::size_t q = 0; q < Queries; ++q) {
-      auto const x = cpu_load(query[q] + c * cpu_chunk);
-      auto const y = cpu_load(query[q] + c * cpu_chunk + cpu_lanes);
+      auto const x = cpu_held(cpu_load(query[q] + c * cpu_chunk));
+      auto const y = cpu_held(cpu_load(query[q] + c * cpu_chunk + cpu_lanes));
 #pragma GCC unroll 8
       for (std::size_t k = 0; k < Keys; ++k) { sum[q][k] = cpu_fma(x, a[k], sum[q][k]); }
 #pragma GCC unroll 8
@@ -55,15 +64,16 @@ template <class Codec, std::size_t Queries, std::size_t Keys>
 
 /// scores[q][k] = query q · key k, for \p Queries queries from \p first on, in the order of the codec.
 template <class Codec, std::size_t Queries>
-void cpu_dots(cpu_rows query, std::size_t first, cpu_stored_rows keys, cpu_rows scores) noexcept {
-  constexpr std::size_t step = Queries == 4 ? 2 : 4;
+[[gnu::always_inline]] inline void cpu_dots(cpu_rows query, std::size_t first, cpu_stored_rows keys,
+                                            cpu_rows scores) noexcept {
+  constexpr std::size_t step = 8 / Queries; // eight sums, so that the latency of their chains does not show
   float const* rows[Queries];
 #pragma GCC unroll 8
   for (std::size_t q = 0; q < Queries; ++q) { rows[q] = query.row(first + q); }
   std::size_t k = 0;
   for (; k + step <= keys.count; k += step) {
     cpu_f32 sum[Queries][step] = {};
-    cpu_dot_block<Codec, Queries, step>(rows, keys.row + k, keys.chunks, sum);
+    cpu_dot_block<Codec, Queries, step>(rows, keys.part(k, step), sum);
     if constexpr (Queries == 4) {
       for (std::size_t j = 0; j < step; ++j) {
         auto const all = cpu_sums(sum[0][j], sum[1][j], sum[2][j], sum[3][j]);
@@ -73,34 +83,37 @@ void cpu_dots(cpu_rows query, std::size_t first, cpu_stored_rows keys, cpu_rows 
     } else {
 #pragma GCC unroll 8
       for (std::size_t q = 0; q < Queries; ++q) {
-        cpu_store(scores.row(first + q) + k, cpu_sums(sum[q][0], sum[q][1], sum[q][2], sum[q][3]));
+#pragma GCC unroll 2
+        for (std::size_t j = 0; j < step; j += 4) {
+          cpu_store(scores.row(first + q) + k + j, cpu_sums(sum[q][j], sum[q][j + 1], sum[q][j + 2], sum[q][j + 3]));
+        }
       }
     }
   }
   for (; k < keys.count; ++k) {
     cpu_f32 sum[Queries][1] = {};
-    cpu_dot_block<Codec, Queries, 1>(rows, keys.row + k, keys.chunks, sum);
+    cpu_dot_block<Codec, Queries, 1>(rows, keys.part(k, 1), sum);
 #pragma GCC unroll 8
     for (std::size_t q = 0; q < Queries; ++q) { scores.row(first + q)[k] = cpu_sum(sum[q][0]); }
   }
 }
 
 template <class Codec, std::size_t Queries, std::size_t Chunks>
-[[gnu::always_inline]] inline void cpu_accumulate_block(cpu_rows weights, cpu_rows output, float const* keep,
-                                                        cpu_stored_rows values, std::size_t chunk) noexcept {
+[[gnu::always_inline]] inline void cpu_accumulate_block(cpu_rows weights, cpu_rows output, cpu_stored_rows values,
+                                                        std::size_t chunk) noexcept {
   cpu_f32 sum[Queries][2 * Chunks];
 #pragma GCC unroll 8
   for (std::size_t q = 0; q < Queries; ++q) {
 #pragma GCC unroll 8
     for (std::size_t v = 0; v < 2 * Chunks; ++v) {
-      sum[q][v] = cpu_load(output.row(q) + chunk * cpu_chunk + v * cpu_lanes) * keep[q];
+      sum[q][v] = cpu_load(output.row(q) + chunk * cpu_chunk + v * cpu_lanes);
     }
   }
   for (std::size_t k = 0; k < values.count; ++k) {
     cpu_f32 v[2 * Chunks];
 #pragma GCC unroll 8
     for (std::size_t c = 0; c < Chunks; ++c) {
-      Codec::chunk(values.row[k] + (chunk + c) * cpu_chunk * Codec::bytes, v[2 * c], v[2 * c + 1]);
+      Codec::chunk(values.row(k) + (chunk + c) * cpu_chunk * Codec::bytes, v[2 * c], v[2 * c + 1]);
     }
 #pragma GCC unroll 8
     for (std::size_t q = 0; q < Queries; ++q) {
@@ -118,20 +131,20 @@ template <class Codec, std::size_t Queries, std::size_t Chunks>
   }
 }
 
-/// output[q] = keep[q] · output[q] + Σ weights[q][k] · value k, for \p Queries queries, in the order of the codec.
+/// output[q] += Σ weights[q][k] · value k, for \p Queries queries, in the order of the codec.
 template <class Codec, std::size_t Queries>
-void cpu_accumulate(cpu_rows weights, cpu_rows output, float const* keep, cpu_stored_rows values) noexcept {
+[[gnu::always_inline]] inline void cpu_accumulate(cpu_rows weights, cpu_rows output, cpu_stored_rows values) noexcept {
   constexpr std::size_t step = 4 / Queries;
   std::size_t c = 0;
   for (; c + step <= values.chunks; c += step) {
-    cpu_accumulate_block<Codec, Queries, step>(weights, output, keep, values, c);
+    cpu_accumulate_block<Codec, Queries, step>(weights, output, values, c);
   }
-  for (; c < values.chunks; ++c) { cpu_accumulate_block<Codec, Queries, 1>(weights, output, keep, values, c); }
+  for (; c < values.chunks; ++c) { cpu_accumulate_block<Codec, Queries, 1>(weights, output, values, c); }
 }
 
 /// Calls `use(width, first)` for blocks of 4, 2 and 1 out of \p count, the width as an integral constant.
 template <class Use>
-void cpu_in_blocks(std::size_t count, Use&& use) {
+[[gnu::always_inline]] inline void cpu_in_blocks(std::size_t count, Use&& use) {
   std::size_t i = 0;
   for (; i + 4 <= count; i += 4) { use(std::integral_constant<std::size_t, 4>{}, i); }
   if (i + 2 <= count) {

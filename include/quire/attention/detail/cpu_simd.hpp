@@ -34,11 +34,20 @@ using cpu_f32x4 = float __attribute__((vector_size(16)));
 
 inline constexpr auto cpu_infinity = std::numeric_limits<float>::infinity();
 
-/// The same value in all lanes.
-[[nodiscard, gnu::always_inline]] inline auto cpu_splat(float value) noexcept -> cpu_f32 { return cpu_f32{} + value; }
-[[nodiscard, gnu::always_inline]] inline auto cpu_splat(std::int32_t value) noexcept -> cpu_i32 {
-  return cpu_i32{} + value;
+/// The same value in all lanes. (Zero plus the value would be an addition: the value might be −0.)
+#if defined(__AVX__)
+[[nodiscard, gnu::always_inline]] inline auto cpu_splat(float v) noexcept -> cpu_f32 {
+  return cpu_f32{v, v, v, v, v, v, v, v};
 }
+[[nodiscard, gnu::always_inline]] inline auto cpu_splat(std::int32_t v) noexcept -> cpu_i32 {
+  return cpu_i32{v, v, v, v, v, v, v, v};
+}
+#else
+[[nodiscard, gnu::always_inline]] inline auto cpu_splat(float v) noexcept -> cpu_f32 { return cpu_f32{v, v, v, v}; }
+[[nodiscard, gnu::always_inline]] inline auto cpu_splat(std::int32_t v) noexcept -> cpu_i32 {
+  return cpu_i32{v, v, v, v};
+}
+#endif
 /// 0, 1, 2, …
 [[nodiscard, gnu::always_inline]] inline auto cpu_iota() noexcept -> cpu_i32 {
   cpu_i32 out{};
@@ -65,6 +74,13 @@ template <class Vector>
 #else
   return a * b + c;
 #endif
+}
+/// \p value, in a register: keeps compilers from loading it again for each of its uses.
+[[nodiscard, gnu::always_inline]] inline auto cpu_held(cpu_f32 value) noexcept -> cpu_f32 {
+#if defined(__AVX__)
+  __asm__("" : "+x"(value));
+#endif
+  return value;
 }
 /// Sum of the lanes.
 [[nodiscard, gnu::always_inline]] inline auto cpu_sum(cpu_f32 v) noexcept -> float {

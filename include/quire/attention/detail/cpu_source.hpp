@@ -27,14 +27,18 @@ inline constexpr std::size_t cpu_tile_keys = 48;
   return (n + cpu_chunk - 1) / cpu_chunk * cpu_chunk;
 }
 
-/// Consecutive logical positions, with their physical places.
+/// Keys ahead of the one at work that are asked for.
+inline constexpr std::size_t cpu_tile_ahead = 16;
+
+/// Consecutive logical positions, with their physical places, and those of some that come after.
 struct cpu_tile {
   std::uint32_t first = 0; ///< Position of the first key.
   std::size_t count = 0;
-  std::array<std::uint32_t, cpu_tile_keys> block;
-  std::array<std::uint32_t, cpu_tile_keys> token;
+  std::size_t known = 0; ///< Positions whose places are known, `count` and more.
+  std::array<std::uint32_t, cpu_tile_keys + cpu_tile_ahead> block;
+  std::array<std::uint32_t, cpu_tile_keys + cpu_tile_ahead> token;
 
-  /// Looks up \p wanted positions of \p row from \p position on, at most a tile. \pre they have blocks of the pool
+  /// Looks up positions of \p row from \p position on, of which \p wanted are left. \pre they have blocks of the pool
   void locate(batch_view const& view, std::int32_t row, std::uint32_t position, std::uint32_t wanted,
               std::uint32_t pool) {
     auto const i = static_cast<std::size_t>(row);
@@ -42,13 +46,14 @@ struct cpu_tile {
     auto const cells = view.table_row(row);
     first = position;
     count = wanted < cpu_tile_keys ? wanted : cpu_tile_keys;
+    known = wanted < block.size() ? wanted : block.size();
     std::size_t column = (position - static_cast<std::uint32_t>(view.first_position[i])) / unit;
     auto offset = position % unit;
-    for (std::size_t k = 0; k < count; ++column, offset = 0) {
+    for (std::size_t k = 0; k < known; ++column, offset = 0) {
       QUIRE_EXPECTS(column < cells.size());
       auto const cell = static_cast<std::uint32_t>(cells[column]);
       QUIRE_EXPECTS(cell < pool); // a visible position has a block
-      for (; offset < unit && k < count; ++offset, ++k) {
+      for (; offset < unit && k < known; ++offset, ++k) {
         block[k] = cell;
         token[k] = offset;
       }
@@ -56,14 +61,18 @@ struct cpu_tile {
   }
 };
 
+/// Places of the rows of a tile in one plane. \shape [known] bytes from the first row of the head
+using cpu_places = std::array<std::uint64_t, cpu_tile_keys + cpu_tile_ahead>;
+
 /// Reads rows of one plane. Strides in bytes.
 class cpu_source {
 public:
   /// The first \p width elements of each row of \p plane.
   cpu_source(cpu_plane const& plane, std::uint32_t width)
-      : plane_{&plane}, width_{width}, bytes_{plane.layout.element_bits / 8}, base_{plane.tensor.data() + plane.layout.base * bytes_},
-        block_{plane.layout.block_stride * bytes_}, token_{plane.layout.token_stride * bytes_},
-        head_{plane.layout.head_stride * bytes_}, scales_{plane.scales_per_row()} {
+      : plane_{&plane}, width_{width}, bytes_{plane.layout.element_bits / 8},
+        base_{plane.tensor.data() + plane.layout.base * bytes_}, block_{plane.layout.block_stride * bytes_},
+        token_{plane.layout.token_stride * bytes_}, head_{plane.layout.head_stride * bytes_},
+        scales_{plane.scales_per_row()} {
     auto const& of = plane.layout;
     side_by_side_ = of.vector_stride == of.vector || of.vector == of.dim;
     direct_ = side_by_side_ && width % cpu_chunk == 0 && scales_ <= 1;
@@ -79,19 +88,20 @@ public:
   /// True if each row has a factor that a direct kernel does not know.
   [[nodiscard]] auto has_row_scales() const noexcept -> bool { return direct_ && scales_ == 1; }
 
-  /// Where the row of key \p k of \p tile begins.
-  [[nodiscard]] auto row(cpu_tile const& tile, std::size_t k, std::uint32_t head) const noexcept -> std::byte const* {
-    return base_ + tile.block[k] * block_ + tile.token[k] * token_ + head * head_;
+  /// Where the rows of \p tile begin, in every head.
+  void places(cpu_tile const& tile, cpu_places& out) const noexcept {
+    for (std::size_t k = 0; k < tile.known; ++k) { out[k] = tile.block[k] * block_ + tile.token[k] * token_; }
   }
-  void rows(cpu_tile const& tile, std::uint32_t head, std::byte const** out) const noexcept {
-    for (std::size_t k = 0; k < tile.count; ++k) { out[k] = row(tile, k, head); }
+  /// Rows of one head as stored. \pre `direct()`
+  [[nodiscard]] auto rows(cpu_places const& at, std::size_t count, std::uint32_t head) const noexcept -> cpu_stored_rows {
+    return {base_ + head * head_, at.data(), count, width_ / cpu_chunk};
   }
-  /// Asks for the rows of a tile that will be read soon.
-  void prefetch(cpu_tile const& tile, std::uint32_t head) const noexcept {
-    if (!side_by_side_) { return; }
-    for (std::size_t k = 0; k < tile.count; ++k) {
-      auto const* const at = row(tile, k, head);
-      for (std::size_t i = 0; i < width_ * bytes_; i += 64) { __builtin_prefetch(at + i, 0, 3); }
+  /// Asks for the rows [\p first, \p last) of one head, into the second level: the first one has too few slots for
+  /// lines on their way to keep memory busy.
+  void prefetch(cpu_places const& at, std::size_t first, std::size_t last, std::uint32_t head) const noexcept {
+    for (auto k = first; k < last; ++k) {
+      auto const* const row = base_ + head * head_ + at[k];
+      for (std::size_t i = 0; i < width_ * bytes_; i += 64) { __builtin_prefetch(row + i, 0, 2); }
     }
   }
   /// Factors of the rows. \pre `has_row_scales()`
@@ -99,15 +109,17 @@ public:
     for (std::size_t k = 0; k < tile.count; ++k) { out[k] = cpu_bits<float>(scale(tile, k, head)); }
   }
   /// Converts the rows of a tile, in plain order, all scales but the fixed one applied, zeros behind the width.
-  void convert(cpu_tile const& tile, std::uint32_t head, cpu_rows out) const noexcept {
+  void convert(cpu_tile const& tile, cpu_places const& at, std::uint32_t head, cpu_rows out) const noexcept {
     with_cpu_codec(type(), [&]<class Codec>(Codec) {
       for (std::size_t k = 0; k < tile.count; ++k) {
         auto* const to = out.row(k);
-        convert_row<Codec>(row(tile, k, head), to);
+        convert_row<Codec>(base_ + head * head_ + at[k], to);
         for (std::size_t d = width_; d < padded(); ++d) { to[d] = 0.0F; }
         if (scales_ > 0) {
           auto const group = plane_->layout.dim / scales_;
-          for (std::uint32_t d = 0; d < width_; ++d) { to[d] *= cpu_bits<float>(scale(tile, k, head) + d / group * sizeof(float)); }
+          for (std::uint32_t d = 0; d < width_; ++d) {
+            to[d] *= cpu_bits<float>(scale(tile, k, head) + d / group * sizeof(float));
+          }
         }
       }
     });
@@ -129,7 +141,8 @@ private:
   /// The first scale of a row; the others follow: the scale plane has its scales side by side.
   [[nodiscard]] auto scale(cpu_tile const& tile, std::size_t k, std::uint32_t head) const noexcept -> std::byte const* {
     auto const& of = plane_->scale_layout;
-    auto const index = of.base + tile.block[k] * of.block_stride + tile.token[k] * of.token_stride + head * of.head_stride;
+    auto const index =
+        of.base + tile.block[k] * of.block_stride + tile.token[k] * of.token_stride + head * of.head_stride;
     return plane_->scale_tensor.data() + index * sizeof(float);
   }
 

@@ -257,7 +257,7 @@ public:
         all = false;
         auto const retire = retire_after(record);
         ops_.roll_back(record.state, [&](block_id block) { discard(block, retire); });
-        leave(record);
+        finish(record);
         continue;
       }
       auto const copied = static_cast<bool>(record.state.copy_source);
@@ -302,7 +302,7 @@ public:
       open_ = nullptr;
     }
     for (auto& item : slot.items) {
-      if (item.record->ending) { leave(*item.record); }
+      if (item.record->ending) { finish(*item.record); }
     }
     slot.rows.distrust();
     slot.items.clear();
@@ -351,7 +351,7 @@ public:
     if (record.plan_open) {
       record.ending = true;
     } else {
-      leave(record);
+      finish(record);
     }
     return {};
   }
@@ -712,11 +712,6 @@ private:
   auto discard(block_id block, Retire const& retire) -> void {
     if (pool_.release_and_retire(block)) { retire(block); }
   }
-  /// Ends a record that leaves.
-  auto leave(record_type& record) -> void {
-    for (std::uint32_t t = 0; t < timelines; ++t) { record.last[t] = last_use(record, t); }
-    finish(record);
-  }
   /// Gives back what an ended record holds, now or when in-flight work is done with it.
   auto finish(record_type& record) -> void {
     record.ending = false;
@@ -727,7 +722,11 @@ private:
         return;
       }
     }
-    ops_.drop(record.state);
+    if (!immediate && record.state.forked) {
+      ops_.drop(record.state, retire_after(record)); // another holder's copy may still read what this one gives up
+    } else {
+      ops_.drop(record.state);
+    }
     if (auto const to = Policies::request_states::table.next(record.phase, request_event_type::release)) { record.phase = *to; }
     unused_.push_front(record);
   }
