@@ -110,10 +110,13 @@ public:
     backend_.emplace(std::move(layers));
   }
 
-  /// [ns] of attention over everything.
-  auto attend() -> double {
+  /// [ns] of attention of one row.
+  auto attend(std::uint32_t row) -> double {
+    auto const only = static_cast<std::int32_t>(row);
+    auto const range = quire::cpu_range{.first_row = only, .last_row = only + 1};
     return nanoseconds([&] {
-      expect(backend_->attend(quire::layer_id{0}, view(), {.query = query_}, {.output = output_, .lse = lse_}).has_value(), "no attention");
+      auto const out = quire::output_rows<float>{.output = output_, .lse = lse_};
+      expect(backend_->attend(quire::layer_id{0}, view(), {.query = query_}, out, range, workspace_).has_value(), "no attention");
       benchmark::ClobberMemory();
     });
   }
@@ -147,6 +150,7 @@ private:
   std::vector<float> output_;
   std::vector<float> lse_;
   std::optional<quire::cpu_backend> backend_;
+  quire::cpu_workspace workspace_;
 };
 
 /// [ns] of a plain read.
@@ -169,33 +173,39 @@ auto copy_all(std::span<std::byte const> bytes, std::span<std::byte> to) -> doub
   });
 }
 
-/// [ns] of conversion and one multiply-add per query head.
+/// Conversion and one multiply-add per query head, for every element.
 template <std::size_t Heads>
-auto convert_all(std::span<std::byte const> bytes) -> double {
+[[gnu::noinline]] auto converted(std::span<std::byte const> bytes) -> quire::detail::cpu_f32 {
   using namespace quire::detail;
-  return nanoseconds([&] {
-    constexpr std::size_t ways = 4 / Heads; // eight sums, so that their latency does not show
-    cpu_f32 sum[ways][Heads][2] = {};
-    cpu_f32 factor[Heads];
-    for (std::size_t h = 0; h < Heads; ++h) { factor[h] = cpu_splat(1.0F / static_cast<float>(h + 3)); }
-    constexpr auto step = cpu_chunk * 2;
-    for (std::size_t at = 0; at + ways * step <= bytes.size(); at += ways * step) {
+  constexpr std::size_t ways = 4 / Heads; // eight sums, so that their latency does not show
+  cpu_f32 sum[ways][Heads][2] = {};
+  cpu_f32 factor[Heads];
+  for (std::size_t h = 0; h < Heads; ++h) { factor[h] = cpu_splat(1.0F / static_cast<float>(h + 3)); }
+  constexpr auto step = ways * cpu_chunk * 2;
+  for (std::size_t at = 0; at + step <= bytes.size(); at += step) {
 #pragma GCC unroll 4
-      for (std::size_t w = 0; w < ways; ++w) {
-        cpu_f32 a;
-        cpu_f32 b;
-        cpu_bf16_codec::chunk(bytes.data() + at + w * step, a, b);
+    for (std::size_t w = 0; w < ways; ++w) {
+      cpu_f32 a;
+      cpu_f32 b;
+      cpu_bf16_codec::chunk(bytes.data() + at + w * cpu_chunk * 2, a, b);
 #pragma GCC unroll 4
-        for (std::size_t h = 0; h < Heads; ++h) {
-          sum[w][h][0] = cpu_fma(factor[h], a, sum[w][h][0]);
-          sum[w][h][1] = cpu_fma(factor[h], b, sum[w][h][1]);
-        }
+      for (std::size_t h = 0; h < Heads; ++h) {
+        sum[w][h][0] = cpu_fma(factor[h], a, sum[w][h][0]);
+        sum[w][h][1] = cpu_fma(factor[h], b, sum[w][h][1]);
       }
     }
-    for (auto const& way : sum) {
-      for (auto const& head : way) { keep(head[0] + head[1]); }
-    }
-  });
+  }
+  auto all = cpu_f32{};
+  for (auto const& way : sum) {
+    for (auto const& head : way) { all += head[0] + head[1]; }
+  }
+  return all;
+}
+
+/// [ns] of it.
+template <std::size_t Heads>
+auto convert_all(std::span<std::byte const> bytes) -> double {
+  return nanoseconds([&] { keep(converted<Heads>(bytes)); });
 }
 
 /// Adds how much of the floor is reached.

@@ -72,7 +72,7 @@ auto evicting(content what, std::uint32_t batch, std::string goal) {
 
 [[maybe_unused]] auto const registered = [] {
   for (auto const batch : {1U, 16U, 512U}) {
-    auto const suffix = "/" + std::to_string(batch) + "_a_time";
+    auto const suffix = std::string{"/"}.append(std::to_string(batch)).append("_a_time"); // gcc 12 warns falsely of a +
     add("evict/runs_of_512" + suffix, 11, evicting({512, false}, batch, "ns<=15"));
     add("evict/runs_of_8_random_order" + suffix, 11, evicting({8, true}, batch, ""));
     add("evict/leaves_in_order" + suffix, 11, evicting({1, false}, batch, ""));

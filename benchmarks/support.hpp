@@ -87,14 +87,18 @@ auto alternate(benchmark::State& state, double operations, Work work, Floor floo
   return {least(times), least(floors), median(ratios)};
 }
 
-/// Publishes a result. \param goal such as "ratio<=2" or "ns<=15 remark", empty for a row that is information only.
+/// Says what the row has to reach. \param goal such as "ratio<=2" or "ns<=15 remark", empty for information only.
+inline auto set_goal(benchmark::State& state, std::string const& goal) -> void {
+  if (goal.empty()) { return; }
+  state.counters["goal"] = std::strtod(goal.c_str() + goal.find('=') + 1, nullptr);
+  state.SetLabel(goal);
+}
+/// Publishes a result and its goal.
 inline auto report(benchmark::State& state, result const& r, std::string const& goal) -> void {
   state.counters["ns"] = r.ns;
   state.counters["floor_ns"] = r.floor_ns;
   state.counters["ratio"] = r.ratio;
-  if (goal.empty()) { return; }
-  state.counters["goal"] = std::strtod(goal.c_str() + goal.find('=') + 1, nullptr);
-  state.SetLabel(goal);
+  set_goal(state, goal);
 }
 
 /// Adds the benchmark \p name: \p rounds rounds of \p body(benchmark::State&). Returns something to initialise with.

@@ -36,6 +36,12 @@ if(CMAKE_GENERATOR STREQUAL "Ninja" AND Python3_FOUND AND PROJECT_IS_TOP_LEVEL)
   set_tests_properties(static/header_budget PROPERTIES LABELS static SKIP_RETURN_CODE 77 RUN_SERIAL TRUE)
 endif()
 
+# Documentation: its code compiles, and README.md shows examples/readme.cpp.
+if(Python3_FOUND AND PROJECT_IS_TOP_LEVEL)
+  add_test(NAME static/doc_snippets COMMAND Python3::Interpreter "${PROJECT_SOURCE_DIR}/docs/snippets.py" "${CMAKE_CXX_COMPILER}")
+  set_tests_properties(static/doc_snippets PROPERTIES LABELS static TIMEOUT 600)
+endif()
+
 # Consumers: another project uses quire by find_package and by add_subdirectory, and a wrong version is refused.
 if(PROJECT_IS_TOP_LEVEL AND QUIRE_INSTALL)
   set(prefix "${PROJECT_BINARY_DIR}/consumer/prefix")

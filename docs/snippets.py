@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Compiles the C++ code in the documentation: each block of docs/concepts/*.md by itself, those of embedding.md as one
-program, which is run as well.  usage: docs/snippets.py [compiler and its options...]"""
+"""Checks the C++ code in the documentation: the first block of README.md is examples/readme.cpp, each block of
+docs/concepts/*.md compiles by itself, those of embedding.md as one program, which is run as well.  usage: docs/snippets.py [compiler and its options...]"""
 import pathlib
 import re
 import subprocess
@@ -39,7 +39,14 @@ def check(name, source, run):
     return failed == 0
 
 
-good = [check("embedding", program(blocks(DOCS / "embedding.md")), run=True)]
+def same_as_example():
+    code = (DOCS.parent / "examples" / "readme.cpp").read_text(encoding="utf-8")
+    same = blocks(DOCS.parent / "README.md")[0].strip() == code.split("\n", 1)[1].strip()  # without the licence line
+    print(f"README.md: {'ok' if same else 'FAILED: its first block is not examples/readme.cpp'}")
+    return same
+
+
+good = [same_as_example(), check("embedding", program(blocks(DOCS / "embedding.md")), run=True)]
 for page in sorted((DOCS / "concepts").glob("*.md")):
     good += [check(f"{page.stem}_{i}", source, run=False) for i, source in enumerate(blocks(page))]
 sys.exit(0 if all(good) else 1)

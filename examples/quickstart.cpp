@@ -45,7 +45,7 @@ auto main() -> int {
 
   auto const step = [&](std::initializer_list<kv_cache<>::step_item> items) {
     auto plan = cache.plan_step(items).value(); // reserves; dropping it undoes everything
-    auto const copies = plan.launch();                                  // to be made before the forward pass
+    auto const copies = plan.launch();          // to be made before the forward pass
     if (!executor.run(copies)) { std::abort(); }
     auto const& view = plan.view(); // backend.forward(view): slots to write, tables and lengths to read
     std::printf("  %d rows, %zu new positions, blocks to copy: %zu\n", view.rows, view.slot.size(), copies.size());

@@ -97,12 +97,12 @@ struct built_in {
     return {checkpoint{shape, false, std::move(values)}, std::move(words)};
   }
 
-  /// What it is asked to go on with unless the user has prompts: four of them share their beginning.
+  /// What it is asked to go on with unless the user has prompts: the first four share their beginning.
   [[nodiscard]] static auto prompts() -> std::vector<std::string> {
     auto const opening = std::string{"Paper remembers what voices forget. Loose sheets drift like leaves until somebody sews them "
-                                     "together with blue thread, one gathering after another,"};
-    return {opening, opening + " and a quire", opening + " When two stories", opening + " So this small machine", "Readers open",
-            "Nothing is copied"};
+                                     "together with blue thread, one gathering after another, and a quire becomes the book."};
+    return {opening, opening + " When two stories", opening + " So this small machine", opening + " Nothing is copied", "Readers open",
+            "whoever returns"};
   }
 };
 

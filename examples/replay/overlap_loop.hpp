@@ -29,15 +29,14 @@
 
 namespace replay {
 
-/// Replays everything. \param progress is called with the number of requests that were let in or refused.
-/// \pre the requests are sorted by arrival
+/// The loop; its constructor runs it. \pre the requests are sorted by arrival
 template <class Eviction, class Progress>
 class overlap_loop {
   using sequence = typename engine<Eviction>::sequence;
   using step_item = typename engine<Eviction>::step_item;
 
 public:
-  /// Replays everything in \p e.
+  /// Replays everything in \p e. \param progress is called with the number of requests that were let in or refused.
   overlap_loop(engine<Eviction>& e, Progress progress) : e_{&e}, progress_{progress} {
     auto const& requests = e.input().requests;
     if (!requests.empty()) { round_ = round_of(requests.front().arrival); }
@@ -87,11 +86,11 @@ private:
       auto const refused = e_->result().refused;
       auto admitted = e_->admit(next_);
       if (!admitted && e_->result().refused == refused) { // no room now
-        if (!blocked_) { ++e_->result().waited; }
         blocked_ = true;
         return;
       }
       blocked_ = false;
+      if (admitted && round_of(requests[next_].arrival) < round_) { ++e_->result().waited; }
       if (admitted) { start(std::move(*admitted)); }
       progress_(++next_);
     }

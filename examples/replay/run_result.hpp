@@ -34,7 +34,7 @@ struct run_result {
   std::string refusal;             ///< What the cache said to it.
   std::size_t forks = 0;           ///< Branches that shared their prompt by a fork.
   std::size_t refused_forks = 0;   ///< Branches for which there was no room.
-  std::size_t waited = 0;          ///< Requests that had to wait for blocks, with `overlap`.
+  std::size_t waited = 0;          ///< Requests that were let in later than they came, with `overlap`.
   std::size_t peak_running = 0;    ///< Requests at the same time.
   std::uint64_t references = 0;    ///< [blocks] full ones of the prompts of served requests.
   std::uint64_t hit_blocks = 0;    ///< [blocks] thereof found in the cache.

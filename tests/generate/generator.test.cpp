@@ -20,7 +20,7 @@
 namespace {
 using namespace quire;
 using quire_test::ascending;
-using quire_test::text;
+using text = quire_test::token_list;
 using quire_test::toy_service;
 
 struct optimistic_policies : default_policies {
@@ -662,4 +662,17 @@ TEST_CASE("null models: the loop runs without network and clock") {
   REQUIRE(g.run().has_value());
   CHECK(g.result(id).state.output == text{0, 0, 0});
   CHECK(g.result(id).times.ttft() == nanosecond_count{0});
+}
+
+TEST_CASE("S22: a hit whose copy is the one block too many is computed instead") {
+  auto options = small(3);
+  options.skip_writes = false;
+  auto s = toy_service<>{options};
+  s.submit(ascending(8), 1);
+  s.run();
+  auto const id = s.submit(ascending(8), 4); // 12 positions: the whole pool, and no block for a copy
+  s.run();
+  CHECK(s.generator.result(id).reason == stop_reason::limit);
+  CHECK(s.generator.result(id).cached == tokens(0));
+  s.check_output(id);
 }

@@ -32,11 +32,11 @@
 
 namespace quire_test {
 
-using text = std::vector<quire::token_id>;
+using token_list = std::vector<quire::token_id>;
 
 /// \p n tokens that count up from \p first.
-inline auto ascending(std::size_t n, quire::token_id first = 1) -> text {
-  auto out = text(n);
+inline auto ascending(std::size_t n, quire::token_id first = 1) -> token_list {
+  auto out = token_list(n);
   std::iota(out.begin(), out.end(), first);
   return out;
 }
@@ -196,7 +196,7 @@ public:
   auto open(std::string const& tenant) -> quire::scope_number {
     return cache.open_scope(quire::compute_identity{some_fields()}, domain_of(tenant));
   }
-  auto wanting(text prompt, unsigned limit) const -> quire::generation_request {
+  auto wanting(token_list prompt, unsigned limit) const -> quire::generation_request {
     return {.scope = scope, .state = {.prompt = std::move(prompt), .stop = {.limit = quire::token_count{limit}}}};
   }
   auto submit(quire::generation_request const& request) -> quire::generation_id {
@@ -205,7 +205,7 @@ public:
     REQUIRE(id.has_value());
     return *id;
   }
-  auto submit(text prompt, unsigned limit) -> quire::generation_id { return submit(wanting(std::move(prompt), limit)); }
+  auto submit(token_list prompt, unsigned limit) -> quire::generation_id { return submit(wanting(std::move(prompt), limit)); }
   auto check() const -> void {
     auto const proven = cache.audit();
     INFO((proven ? std::string{} : proven.error()));

@@ -7,6 +7,7 @@
 #include "mathematics/numbers.hpp"
 #include "mathematics/oracle_subject.hpp"
 #include "support/catch_compat.hpp"
+#include "support/counting_allocator.hpp"
 #include "support/throwing_contract.hpp"
 #include "view/view_fixture.hpp"
 
@@ -15,6 +16,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <memory>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -297,4 +299,35 @@ TEST_CASE("S44: a recorder keeps what was performed, in order") {
   CHECK(backend.recorded()[2].blocks == view.blocks);
   backend.clear();
   CHECK(backend.recorded().empty());
+}
+
+TEST_CASE("S44: without memory for the record nothing is performed") {
+  struct counting_backend : null_backend<> {
+    int* calls = nullptr;
+    auto run(std::span<action const>) const -> expected<void> {
+      ++*calls;
+      return {};
+    }
+    auto write(layer_id, batch_view const&, kv_input const&) const -> expected<void> {
+      ++*calls;
+      return {};
+    }
+  };
+  struct state {
+    int calls = 0;
+    recording_backend<counting_backend> backend =
+        recording_backend<counting_backend>{counting_backend{.calls = &calls}};
+    view_fixture arrays = view_fixture{4, 4, 2, {{.blocks = {2, 0}, .cached = 0, .queries = 5}}};
+  };
+  auto const setup = [] { return std::make_unique<state>(); };
+  auto const unchanged = [](std::unique_ptr<state> const& s) {
+    CHECK(s->calls == 0);
+    CHECK(s->backend.recorded().empty());
+  };
+  auto const actions = std::array{action::scrub_block(group_id{0}, block_id{2})};
+  CHECK(quire_test::fail_each_allocation(
+            setup, [&](std::unique_ptr<state>& s) { static_cast<void>(s->backend.run(actions)); }, unchanged) > 0);
+  CHECK(quire_test::fail_each_allocation(
+            setup, [&](std::unique_ptr<state>& s) { static_cast<void>(s->backend.write(l0, s->arrays.view(), {})); },
+            unchanged) > 1);
 }

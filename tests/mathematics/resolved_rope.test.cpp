@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <quire/attention/rope.hpp>
+#include <quire/identity/identity_bytes.hpp>
 
 #include "mathematics/numbers.hpp"
 #include "support/catch_compat.hpp"
@@ -213,6 +214,12 @@ TEST_CASE("S33: every parameter of a position rule is in its bytes") {
   }
   CHECK(resolved_rope{}.canonical_bytes() != bytes({.width = 2}));
   CHECK(resolved_rope{}.canonical_bytes() == bytes({.width = 0, .base = 3.0})); // nothing turns: one rule
+  SECTION("they are what an identity asks for") {
+    auto const of = [&](std::uint32_t length) { return position_config{bytes(phi(), length)}; };
+    CHECK(of(4096) == of(1));
+    CHECK_FALSE(of(4096) == of(4097));
+    CHECK_NOTHROW(position_config{resolved_rope{}.canonical_bytes()}); // no rotation is said, not left empty
+  }
   SECTION("the encoding is fixed") {
     auto const plain = bytes({.width = 2});
     auto const text = std::string{"quire/rope/1"};

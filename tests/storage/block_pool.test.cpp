@@ -110,7 +110,7 @@ TEST_CASE("S24: only a condemned block is reused") {
   CHECK(pool.free_blocks() == block_count{0});
 }
 
-TEST_CASE("case 124: the pool has exactly the blocks it was given, all of them usable") {
+TEST_CASE("block_pool: a pool has exactly the blocks it was given, all of them usable") {
   for (auto const n : {1U, 2U, 63U, 64U, 65U, 4097U}) {
     auto pool = block_pool<>{block_count{n}};
     auto got = std::vector<block_id>(n + 1);

@@ -5,6 +5,7 @@
 
 #include "storage/storage_fixture.hpp"
 #include "support/catch_compat.hpp"
+#include "support/throwing_contract.hpp"
 
 #include <cstdint>
 #include <utility>
@@ -150,6 +151,47 @@ TEST_CASE("S22: after a truncation the position is written, into a copy") {
   CHECK(r.seq.blocks()[1] != shared);
   e.read(r);
   CHECK(e.hit(ascending(9)) == 8); // what was shared is untouched
+}
+
+TEST_CASE("S22: another token than the stored one at P - 1 is written, into a copy") {
+  for (auto const cut : {false, true}) {
+    auto e = engine<>{pool_of(16)};
+    e.keep(ascending(8));
+    auto r = e.admit(ascending(8), 2);
+    if (cut) { e.truncate(r, 7); } // nothing to cut: the position is open already
+    auto const shared = r.seq.blocks()[1];
+    auto const before = figures_of(e.cache);
+    { // dropped: the stored token may still come
+      auto const planned = e.plan({{&r, {99}}});
+      CHECK(planned.view().slot[0] >= 0);
+    }
+    CHECK(figures_of(e.cache) == before);
+    {
+      auto const planned = e.plan({{&r, {8}}});
+      CHECK(planned.view().slot[0] == -1);
+    }
+    e.step({{&r, {99}}});
+    CHECK(r.seq.blocks()[1] != shared);
+    e.read(r);
+    CHECK(e.hit(ascending(9)) == 8);
+    CHECK(e.hit(joined(ascending(7), {99, 1})) == 8);
+  }
+}
+
+TEST_CASE("B17: a position in a shared block is resolved by the token it was computed for") {
+  auto e = engine<>{pool_of(16)};
+  e.keep(ascending(8));
+  auto r = e.admit(ascending(8), 2);
+  auto const item = engine<>::step_item{r.seq, token_count{1}};
+  auto planned = e.cache.plan_step({&item, 1});
+  REQUIRE(planned.has_value());
+  planned->launch();
+  REQUIRE(e.cache.commit(std::move(*planned)).has_value());
+  CHECK_THROWS_AS(e.cache.resolve(r.seq, text{99}), quire_test::contract_violation);
+  quire_test::check(e.cache);
+  CHECK(r.seq.resolved() == token_count{7});
+  REQUIRE(e.cache.resolve(r.seq, text{8}).has_value());
+  quire_test::check(e.cache);
 }
 
 TEST_CASE("S22: a fork of a request at P - 1 writes its own next position") {

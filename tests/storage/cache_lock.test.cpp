@@ -69,13 +69,11 @@ TEST_CASE("B16: four threads share one locking cache, and everything adds up") {
   auto const scope = cache.open_scope(compute_identity{quire_test::some_fields()}, quire_test::domain_of("tenant"));
   auto failures = std::atomic<int>{0};
   auto stop = std::atomic<bool>{false};
-  auto reader = std::thread{[&] { // anybody may look at any time
+  auto reader = std::thread{[&] { // statistics and audit may be asked from any thread, the other figures from the owner's
     while (!stop.load()) {
       auto const s = cache.statistics();
       if (s.hit_tokens + s.loaded_tokens + s.computed_tokens != s.prompt_tokens) { ++failures; }
       if (!cache.audit().has_value()) { ++failures; }
-      if (cache.free_blocks() > cache.capacity() || cache.available_blocks() > cache.capacity()) { ++failures; }
-      if (cache.promised_blocks() > cache.capacity() || cache.cached_blocks() > cache.capacity()) { ++failures; }
       std::this_thread::yield();
     }
   }};

@@ -72,7 +72,7 @@ public:
   /// \returns \shape [q, heads, d_v] \pre the sizes agree
   [[nodiscard]] auto attend(attention_extent const& extent, std::span<double const> queries,
                             std::span<double const> cached, latent_phase phase) -> attention_output {
-    auto const mixed = mix(extent, queries, cached, phase);
+    auto mixed = mix(extent, queries, cached, phase);
     if (how_.form == latent_form::expanded) { return mixed; }
     auto const& shape = weights_.shape;
     auto out =

@@ -19,7 +19,6 @@
 #include <quire/attention/concepts.hpp>
 #include <quire/attention/no_bias.hpp>
 #include <quire/attention/partial_attention.hpp>
-#include <quire/attention/score_place.hpp>
 #include <quire/attention/tensor_place.hpp>
 #include <quire/core/types.hpp>
 
@@ -81,7 +80,8 @@ template <attention_accessor Query, attention_accessor Key, attention_bias Bias>
 /// Attention over the keys of \p extent, without learned sinks: a part that may be merged with others.
 /// \param params one layer \param extent positions \param query \shape [q, h_q, d_k], `token` is the row
 /// \param key \shape [positions, h_kv, d_k], `token` is the logical position; asked for visible positions only
-/// \param value \shape [positions, h_kv, d_v], as \p key \param bias added to each scaled score
+/// \param value \shape [positions, h_kv, d_v], as `key`
+/// \param bias added to each scaled score
 /// \returns outputs and log-sum-exps; (0, −∞) for a row that sees no key of \p extent
 /// \throws config_error if \p params contradict themselves
 /// \complexity O(q · h_q · keys · (d_k + d_v)) \source S2

@@ -33,9 +33,7 @@
 #include <quire/view/host_executor.hpp>
 #include <quire/view/host_group.hpp>
 #include <quire/view/host_plane.hpp>
-#include <quire/view/layout_place.hpp>
 #include <quire/view/validate.hpp>
-#include <quire/view/view_rules.hpp>
 
 #include <cstddef>
 #include <cstdint>

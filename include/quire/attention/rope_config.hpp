@@ -10,7 +10,6 @@
 #include <quire/core/types.hpp>
 
 #include <cmath>
-#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>

@@ -278,7 +278,6 @@ public:
   /// \complexity O(items + new blocks). \source S18, S19, S26 (2, 3)
   [[nodiscard]] auto plan_step(std::span<step_item const> items, timeline_id timeline = timeline_id{0}) -> expected<step_plan> {
     guard const hold{*state_};
-    constexpr std::size_t ahead = 4; // records lie anywhere
     struct wanted {
       record_type* record;
       std::uint32_t tokens;
@@ -287,7 +286,6 @@ public:
     };
     auto const item_of = [&](std::size_t i) {
       auto const& item = items[i];
-      if (i + ahead < items.size() && items[i + ahead].target != nullptr) { __builtin_prefetch(items[i + ahead].target->record_, 1); }
       QUIRE_EXPECTS(item.target != nullptr && item.target->state_ == state_.get());
       auto* const record = item.target->record_;
       QUIRE_EXPECTS(record->generation == item.target->generation_);

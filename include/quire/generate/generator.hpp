@@ -334,11 +334,10 @@ private:
     while (!waiting_.empty() && !full_ && running_.size() < options_.max_members) {
       auto& m = *waiting_.front();
       running_.reserve(running_.size() + 1);
-      auto admitted = cache_->admit({.scope = m.request.scope,
-                                     .prompt = m.text,
-                                     .max_output = token_count{outputs_left(m)},
-                                     .reuse = m.request.reuse,
-                                     .resumed = m.queued_before});
+      auto admitted = ask(m, m.request.reuse);
+      if (!admitted && admitted.error().code == errc::never_fits && m.request.reuse == reuse_rule::read_and_write) {
+        admitted = ask(m, reuse_rule::write_only); // a copy of what it finds is the one block too many
+      }
       if (!admitted) {
         auto const why = admitted.error().code;
         if (why == errc::no_blocks || why == errc::too_many_sequences) { return why; }
@@ -354,6 +353,13 @@ private:
       static_cast<void>(answer_from_kept(m));
     }
     return errc::ok;
+  }
+  auto ask(member const& m, reuse_rule reuse) {
+    return cache_->admit({.scope = m.request.scope,
+                          .prompt = m.text,
+                          .max_output = token_count{outputs_left(m)},
+                          .reuse = reuse,
+                          .resumed = m.queued_before});
   }
   [[nodiscard]] auto outputs_left(member const& m) const noexcept -> std::uint32_t {
     auto const done = static_cast<std::uint32_t>(m.result.state.output.size());
@@ -402,6 +408,7 @@ private:
   }
   /// Takes the blocks of \p m away and lets it wait at the head of the queue; it will compute again what is gone.
   auto preempt(member& m) -> void {
+    if (m.closing != stop_reason::none) { return finish(m, m.closing); } // it has said everything
     waiting_.push_front(&m);
     if (cache_->preempt(m.seq)) {
       m.queued_before = true;
@@ -426,8 +433,19 @@ private:
         finish(*row.of, stop_reason::failed);
       }
     }
-    if (!short_of_blocks) { return true; }
-    if (running_.size() < 2) { return progress; } // the others have just left
+    if (!short_of_blocks) {
+      restarted_ = false;
+      return true;
+    }
+    if (progress) { restarted_ = false; }
+    if (running_.size() < 2) {
+      if (progress) { return true; } // the others have just left
+      // Blocks that it computed at the same time as somebody else are held twice, its own and the published ones:
+      // admitted again it finds the published ones.
+      if (std::exchange(restarted_, true)) { return false; }
+      preempt(*running_.front());
+      return true;
+    }
     preempt(**std::max_element(running_.begin(), running_.end(), [](auto const* a, auto const* b) { return a->age < b->age; }));
     full_ = true; // until somebody leaves: else the two would take turns and nobody gets on
     return true;
@@ -612,7 +630,8 @@ private:
   std::uint64_t serials_ = 0;
   std::uint64_t ages_ = 0;
   std::size_t limited_ = 0;
-  bool full_ = false; // somebody lost its blocks: nobody comes in before somebody leaves
+  bool restarted_ = false; // the only member has lost its blocks to itself
+  bool full_ = false;      // somebody lost its blocks: nobody comes in before somebody leaves
 };
 
 } // namespace quire

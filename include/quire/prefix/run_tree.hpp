@@ -293,7 +293,7 @@ public:
     for (auto const& claimed : claims_) {
       auto& node = nodes_[claimed.node];
       if (claimed.whole && !root(node.parent)) { nodes_[node.parent].flags &= static_cast<std::uint8_t>(~frozen); }
-      if ((node.flags & condemned) == 0) { node.flags &= static_cast<std::uint8_t>(~tail_claimed); }
+      if ((node.flags & condemned) == 0) { node.flags &= static_cast<std::uint8_t>(~(tail_claimed | cut)); }
     }
     for (auto const& claimed : claims_) {
       if (claimed.whole && (nodes_[claimed.node].flags & condemned) != 0) {
@@ -429,6 +429,7 @@ private:
   static constexpr std::uint8_t condemned = 1;    // claimed whole: not in the table, not in the order
   static constexpr std::uint8_t frozen = 2;       // has condemned children: its end must stay where it is
   static constexpr std::uint8_t tail_claimed = 4; // its claimed tail still stands behind its ids
+  static constexpr std::uint8_t cut = 8;          // its claimed tail cannot come back, nor what hung on it
 
   struct claim_type {
     number node;
@@ -677,7 +678,7 @@ private:
   [[nodiscard]] auto restore_node(number v) noexcept -> bool {
     auto& node = nodes_[v];
     auto const p = node.parent;
-    if (!root(p) && (nodes_[p].flags & condemned) != 0) { return false; }
+    if (!root(p) && (nodes_[p].flags & (condemned | cut)) != 0) { return false; }
     if (find_child(p, node.hash, store_.of(*ids_of(node)).data()) != 0) { return false; }
     if (!root(p)) {
       if (Eviction::leaves_only && nodes_[p].children == 0 && nodes_[p].busy == 0) { order_.leave(*this, node_id{p}); }
@@ -692,7 +693,10 @@ private:
   }
   [[nodiscard]] auto restore_tail(number v, std::uint32_t count) noexcept -> bool {
     auto& node = nodes_[v];
-    if ((node.flags & condemned) != 0 || (node.flags & tail_claimed) == 0) { return false; }
+    if ((node.flags & condemned) != 0 || (node.flags & tail_claimed) == 0) {
+      node.flags |= cut;
+      return false;
+    }
     node.length = static_cast<std::uint16_t>(node.length + count);
     evictable_ += count;
     cached_ += count;

@@ -135,14 +135,16 @@ public:
   }
 
   /// Tells the ids of committed positions that were unknown; publishes what is full.
-  /// \pre `known + tokens.size() <= committed`. \source B17
+  /// \pre `known + tokens.size() <= committed`; where a block is shared these are the tokens it was computed for. \source B17
   auto resolve(sequence_state& s, std::span<token_id const> tokens) -> settle_result {
     QUIRE_EXPECTS(s.known + tokens.size() <= s.committed);
-    // Positions in shared blocks have their tokens; a writer owns all others.
+    // Positions in shared blocks have their tokens, which must be these; a writer owns all others.
     auto at = s.known;
     for (auto const token : tokens) {
       auto const block = s.table[geometry_.index(at)];
-      if (pool_->state(block) == Pool::state_type::private_) { index_->tokens(block)[geometry_.offset(at)] = token; }
+      auto& stored = index_->tokens(block)[geometry_.offset(at)];
+      if (own(block)) { stored = token; }
+      QUIRE_EXPECTS(stored == token);
       ++at;
     }
     s.known = at;

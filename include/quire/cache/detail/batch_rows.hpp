@@ -24,6 +24,11 @@ namespace quire::detail {
 
 /// \cond INTERNAL
 class batch_rows {
+  struct row_state {
+    std::uint64_t stamp = 0;  // of the sequence and table version it shows; 0 = none
+    std::uint32_t filled = 0; // columns that are not -1
+  };
+
 public:
   batch_rows(std::uint32_t rows, block_geometry geometry)
       : geometry_{geometry}, rows_(rows), first_position_(rows, 0), length_(rows, 0), query_start_(std::size_t{rows} + 1, 0) {
@@ -63,14 +68,39 @@ public:
     positions_ += q;
     query_start_[r + 1] = static_cast<std::int32_t>(positions_);
   }
-  /// Adds the next row with one new position at \p slot behind \p committed.
-  auto add_one(std::uint64_t stamp, page_table const& table, std::uint32_t committed, std::int64_t slot) -> void {
-    auto const r = next_row(stamp, table);
-    auto const p = positions_++;
-    length_[r] = static_cast<std::int32_t>(committed + 1);
-    slot_[p] = slot;
-    position_[p] = static_cast<std::int32_t>(committed);
-    query_start_[r + 1] = static_cast<std::int32_t>(p + 1);
+  /// Writes rows with one new position each whose tables are shown already. A copy of the pointers and counts that it
+  /// needs: `take` brings the counts back.
+  class row_appender {
+  public:
+    explicit row_appender(batch_rows& rows) noexcept
+        : rows_{rows.rows_.data()}, length_{rows.length_.data()}, query_start_{rows.query_start_.data()},
+          slot_{rows.slot_.data()}, position_{rows.position_.data()}, positions_{rows.positions_}, used_{rows.used_} {}
+    /// True if the next row shows \p table.
+    [[nodiscard]] auto shows(std::uint64_t stamp, page_table const& table) const noexcept -> bool {
+      return rows_[used_].stamp == stamp && rows_[used_].filled >= table.size();
+    }
+    /// Adds the next row with one new position at \p slot behind \p committed.
+    auto append(std::uint32_t committed, std::int64_t slot) noexcept -> void {
+      length_[used_] = static_cast<std::int32_t>(committed + 1);
+      slot_[positions_] = slot;
+      position_[positions_] = static_cast<std::int32_t>(committed);
+      query_start_[++used_] = static_cast<std::int32_t>(++positions_);
+    }
+
+  private:
+    friend class batch_rows;
+    row_state const* rows_;
+    std::int32_t* length_;
+    std::int32_t* query_start_;
+    std::int64_t* slot_;
+    std::int32_t* position_;
+    std::size_t positions_;
+    std::uint32_t used_;
+  };
+  [[nodiscard]] auto appender() noexcept -> row_appender { return row_appender{*this}; }
+  auto take(row_appender const& done) noexcept -> void {
+    positions_ = done.positions_;
+    used_ = done.used_;
   }
   /// Ends the step: rows beyond it show nothing.
   auto end() -> void {
@@ -105,10 +135,6 @@ public:
   }
 
 private:
-  struct row_state {
-    std::uint64_t stamp = 0;  // of the sequence and table version it shows; 0 = none
-    std::uint32_t filled = 0; // columns that are not -1
-  };
   static constexpr std::int32_t nothing = -1;
 
   auto next_row(std::uint64_t stamp, page_table const& table) -> std::uint32_t {

@@ -199,18 +199,15 @@ public:
     open_ = slot;
     auto guard = undo{this, slot};
     std::uint32_t rows = 0;
-    for (std::size_t i = 0; i < count; ++i) {
+    slot->ids.reserve(count);
+    for (std::size_t i = 0; (i = add_lanes(*slot, i, count, item_of, rows)) < count; ++i) {
       auto const item = item_of(i);
       auto& record = *item.record;
-      if (record.lane > 0 && item.ids.size() == 1 && !item.loaded && record.epoch >= restart_below_) {
-        slot->results[i] = {errc::ok, row_id{rows++}};
-        add_in_lane(*slot, record, item.ids.front());
-        continue;
-      }
       auto const status = add_item(*slot, record, item.tokens, item.ids);
       if (status == errc::ok) { record.loads = item.loaded; }
       slot->results[i] = {status, status == errc::ok ? row_id{rows++} : row_id::none()};
       if (status != errc::ok) { refused(record, status); }
+      slot->ids.reserve(slot->ids.size() + count - i);
     }
     slot->rows.end();
     slot->view = slot->rows.view(static_cast<std::int32_t>(slot_number(*slot)));
@@ -287,7 +284,10 @@ public:
         if (pool_.state(block) != pool_type::state_type::condemned) { discard(block, retire); }
       });
       record.plan_open = false;
-      if (item.lane == 0) { promise(record, record.ending ? 0 : record.owed); }
+      if (item.lane == 0) {
+        promise(record, record.ending ? 0 : record.owed);
+        record.state.skip_write = record.state.skip_write || record.diverges;
+      }
       open_lane(record);
       if (launched) { note_ticket(record, slot.timeline, until); }
     }
@@ -485,15 +485,36 @@ private:
     record.lane = std::min(geometry_.block_tokens() - offset, record.limit - s.committed);
     record.lane_slot = s.table.slot(geometry_, token_pos{s.committed});
   }
-  auto add_in_lane(slot_type& slot, record_type& record, token_id id) -> void {
-    auto& s = record.state;
-    slot.items.push_back({&record, 1, std::exchange(record.lane, 0)});
-    slot.ids.push_back(id);
-    record.plan_open = true;
-    s.reserved = s.committed + 1;
-    slot.rows.add_one(record.stamp, s.table, s.committed, record.lane_slot);
-    __builtin_prefetch(&index_.token_at(record.lane_slot), 1); // for the commit
-    if constexpr (timelines > 1) { wait_for_others(slot, record); }
+  /// Adds items from \p i on while they need nothing but the next slot of a block that their row shows already; returns the
+  /// first that needs more. Nothing is called in this loop, so that what it writes through stays in registers.
+  /// \pre there is room for the items and their ids
+  template <class ItemOf>
+  auto add_lanes(slot_type& slot, std::size_t i, std::size_t count, ItemOf const& item_of, std::uint32_t& rows) -> std::size_t {
+    auto out = slot.rows.appender();
+    auto* const results = slot.results.data();
+    for (; i < count; ++i) {
+      auto const item = item_of(i);
+      auto& record = *item.record;
+      auto& s = record.state;
+      if (record.lane == 0 || item.ids.size() != 1 || item.loaded || record.epoch < restart_below_) { break; }
+      if (!out.shows(record.stamp, s.table)) { break; }
+      results[i] = {errc::ok, row_id{rows++}};
+      append(slot.items, {&record, 1, record.lane});
+      append(slot.ids, item.ids.front());
+      record.lane = 0;
+      record.plan_open = true;
+      s.reserved = s.committed + 1;
+      out.append(s.committed, record.lane_slot);
+      if constexpr (timelines > 1) { wait_for_others(slot, record); }
+    }
+    slot.rows.take(out);
+    return i;
+  }
+  /// `push_back` where room is reserved: without the way to grow.
+  template <class T>
+  static auto append(std::vector<T>& to, std::type_identity_t<T> const& value) noexcept -> void {
+    if (to.size() == to.capacity()) { __builtin_unreachable(); }
+    to.push_back(value);
   }
   auto commit_in_lane(record_type& record, std::uint32_t left, token_id id) -> void {
     auto& s = record.state;
@@ -526,11 +547,18 @@ private:
     if (record.epoch < restart_below_) { return errc::stale_epoch; }
     if (std::uint64_t{s.committed} + q > record.limit) { return errc::over_budget; }
     if (!ids.empty() && s.known != s.committed) { return errc::unresolved; }
+    // A skipped write is right for the token that is stored there; another one is written, into a copy.
+    auto const diverges = s.skip_write && !ids.empty() && ids.front() != index_.token_at(s.table.slot(geometry_, token_pos{s.committed}));
+    if (diverges) { s.skip_write = false; }
     auto const need = ops_.blocks_for(s, q);
     if (need > 0) {
-      if (!Policies::copy::allowed && ops_.must_copy(s)) { return errc::not_supported; }
-      if (need > available().value()) { return errc::no_blocks; }
+      auto const why = !Policies::copy::allowed && ops_.must_copy(s) ? errc::not_supported : need > available().value() ? errc::no_blocks : errc::ok;
+      if (why != errc::ok) {
+        s.skip_write = s.skip_write || diverges;
+        return why;
+      }
     }
+    record.diverges = diverges;
     note_lane(record);
     slot.items.push_back({&record, q, 0});
     record.lane = 0;

@@ -47,7 +47,8 @@ struct alignas(64) record {
   std::uint32_t attached = 0;           // [tokens] found at admission
   std::uint32_t matched = 0;            // [blocks] of the table that others wrote
   bool resumed = false;
-  bool loads = false; // a transfer brings the open plan's positions
+  bool loads = false;    // a transfer brings the open plan's positions
+  bool diverges = false; // the open plan begins with another token than the one that is stored at its place
   Phase phase{};
   scope_number scope;
   sequence_number number;
