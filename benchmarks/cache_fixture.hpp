@@ -28,23 +28,24 @@ namespace quire_bench {
     value.front() = std::byte{first};
     return quire::content_digest{value};
   };
-  return quire::compute_identity{quire::compute_identity_fields{
-      .weights = quire::weights_digest{digest(1)},
-      .structure = quire::structure_digest{digest(2)},
-      .tokenizer = quire::tokenizer_digest{digest(3)},
-      .prompt_template = quire::prompt_template_digest::none(),
-      .adapters = quire::adapter_list::none(),
-      .precision = quire::compute_precision{"bf16"},
-      .format = quire::cache_format::exact("bf16"),
-      .positions = quire::position_config{"rope base=500000"},
-      .attention = quire::visibility_rule{"causal"},
-      .conditions = quire::external_conditions::none()}};
+  return quire::compute_identity{
+      quire::compute_identity_fields{.weights = quire::weights_digest{digest(1)},
+                                     .structure = quire::structure_digest{digest(2)},
+                                     .tokenizer = quire::tokenizer_digest{digest(3)},
+                                     .prompt_template = quire::prompt_template_digest::none(),
+                                     .adapters = quire::adapter_list::none(),
+                                     .precision = quire::compute_precision{"bf16"},
+                                     .format = quire::cache_format::exact("bf16"),
+                                     .positions = quire::position_config{"rope base=500000"},
+                                     .attention = quire::visibility_rule{"causal"},
+                                     .conditions = quire::external_conditions::none()}};
 }
 
 /// The domain of one tenant.
 [[nodiscard]] inline auto some_domain() -> quire::sharing_domain {
   return quire::sharing_domain::isolated(quire::tenant_id{std::string_view{"benchmark"}},
-                                         quire::authorisation_domain{std::string_view{"project"}}, quire::domain_salt::none());
+                                         quire::authorisation_domain{std::string_view{"project"}},
+                                         quire::domain_salt::none());
 }
 
 /// A cache and what one does with it.
@@ -56,11 +57,14 @@ public:
   using step_item = typename cache_type::step_item;
   using token_span = std::span<quire::token_id const>;
 
-  explicit cache_fixture(quire::cache_options const& options) : cache{options}, scope{cache.open_scope(some_identity(), some_domain())} {}
+  explicit cache_fixture(quire::cache_options const& options)
+      : cache{options}, scope{cache.open_scope(some_identity(), some_domain())} {}
 
   /// A request that may grow by \p output tokens.
-  [[nodiscard]] auto admit(token_span prompt, std::uint32_t output, quire::reuse_rule reuse = quire::reuse_rule::read_and_write) -> sequence {
-    auto admitted = cache.admit({.scope = scope, .prompt = prompt, .max_output = quire::token_count{output}, .reuse = reuse});
+  [[nodiscard]] auto admit(token_span prompt, std::uint32_t output,
+                           quire::reuse_rule reuse = quire::reuse_rule::read_and_write) -> sequence {
+    auto admitted =
+        cache.admit({.scope = scope, .prompt = prompt, .max_output = quire::token_count{output}, .reuse = reuse});
     expect(admitted.has_value(), "a request is refused");
     return std::move(*admitted);
   }

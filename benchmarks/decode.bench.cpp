@@ -57,15 +57,17 @@ constexpr std::uint32_t block_tokens = 16;
 
 /// Where the decoded blocks come from, and when they fill.
 struct situation {
-  std::uint32_t cached_run = 0;      ///< [blocks] of the prefixes that fill the pool beforehand; 0 = the pool has free blocks
-  bool staggered = false;            ///< prompts of 16·128 … 16·128 + 15 tokens, so that some blocks fill in every step
-  bool shared_prompt = false;        ///< all requests have one prompt, and part at its end
+  std::uint32_t cached_run =
+      0;                      ///< [blocks] of the prefixes that fill the pool beforehand; 0 = the pool has free blocks
+  bool staggered = false;     ///< prompts of 16·128 … 16·128 + 15 tokens, so that some blocks fill in every step
+  bool shared_prompt = false; ///< all requests have one prompt, and part at its end
 };
 
 class decoding {
 public:
   explicit decoding(situation what)
-      : what_{what}, fixture_{{.blocks = quire::block_count{pool_blocks}, .max_rows = quire::row_count{requests}}}, tokens_(requests), made_(std::size_t{requests} * steps) {}
+      : what_{what}, fixture_{{.blocks = quire::block_count{pool_blocks}, .max_rows = quire::row_count{requests}}},
+        tokens_(requests), made_(std::size_t{requests} * steps) {}
 
   /// Admits and prefills all requests. \returns [ns] of the first step, in which they join the batch
   auto start() -> double {
@@ -83,7 +85,7 @@ public:
     for (auto& token : made_) { token = static_cast<quire::token_id>(random_() & 0x1'ffffU); }
     return nanoseconds([&] { fixture_.step(items_); });
   }
-  /// All steps. \returns [ns]; 
+  /// All steps. \returns [ns];
   auto decode() -> double {
     auto const before = allocations;
     auto const time = nanoseconds([&] {
@@ -103,7 +105,10 @@ public:
     auto time = 0.0;
     for (std::uint32_t s = 0; s < steps; ++s) {
       auto plan = fixture_.cache.plan_step(items_);
-      time += nanoseconds([&] { keep(quire::export_csr(plan->view(), {.indptr = indptr, .indices = indices, .last_block_length = last}).indices.size()); });
+      time += nanoseconds([&] {
+        keep(quire::export_csr(plan->view(), {.indptr = indptr, .indices = indices, .last_block_length = last})
+                 .indices.size());
+      });
       plan->launch();
       expect(fixture_.cache.commit(std::move(*plan)).has_value(), "a commit fails");
     }
@@ -204,7 +209,8 @@ auto heap(benchmark::State& state) {
   std::uint64_t allocated = 0;
   for (auto _ : state) {
     auto time = 0.0;
-    for (auto const what : {situation{}, situation{.cached_run = 128}, situation{.cached_run = 1}, situation{.staggered = true, .shared_prompt = true}}) {
+    for (auto const what : {situation{}, situation{.cached_run = 128}, situation{.cached_run = 1},
+                            situation{.staggered = true, .shared_prompt = true}}) {
       decoding run{what};
       keep(run.start());
       time += run.decode();

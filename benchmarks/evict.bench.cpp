@@ -40,7 +40,8 @@ auto evicting(content what, std::uint32_t batch, std::string goal) {
       auto const tokens = random_tokens(random, std::size_t{pool_blocks} * block_tokens);
       auto const prefixes = pool_blocks / what.run;
       auto const prefix = [&](std::uint32_t i) {
-        return std::span{tokens}.subspan(std::size_t{i} * what.run * block_tokens, std::size_t{what.run} * block_tokens);
+        return std::span{tokens}.subspan(std::size_t{i} * what.run * block_tokens,
+                                         std::size_t{what.run} * block_tokens);
       };
       for (std::uint32_t i = 0; i < prefixes; ++i) { fixture.cache(prefix(i)); }
       if (!what.random_order) { return; }
@@ -48,7 +49,8 @@ auto evicting(content what, std::uint32_t batch, std::string goal) {
     };
     auto const work = [&] {
       fill();
-      expect(fixture.pool.free_blocks().value() == 0 && fixture.index.evictable().value() == pool_blocks, "the pool is not full of cached blocks");
+      expect(fixture.pool.free_blocks().value() == 0 && fixture.index.evictable().value() == pool_blocks,
+             "the pool is not full of cached blocks");
       auto const time = nanoseconds([&] {
         for (std::size_t i = 0; i < pool_blocks; i += batch) { fixture.allocate(std::span{out}.subspan(i, batch)); }
       });

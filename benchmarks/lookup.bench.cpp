@@ -29,8 +29,11 @@ constexpr std::size_t prompt_tokens = std::size_t{prompt_blocks} * block_tokens;
 
 /// Prompts and an equal copy of each, for memcmp.
 struct prompts {
-  explicit prompts(std::uint32_t n) : random{n}, tokens{random_tokens(random, n * prompt_tokens)}, copy{tokens}, order{shuffled(random, n)} {}
-  [[nodiscard]] auto at(std::uint32_t i) const -> prompt_span { return prompt_span{tokens}.subspan(i * prompt_tokens, prompt_tokens); }
+  explicit prompts(std::uint32_t n)
+      : random{n}, tokens{random_tokens(random, n * prompt_tokens)}, copy{tokens}, order{shuffled(random, n)} {}
+  [[nodiscard]] auto at(std::uint32_t i) const -> prompt_span {
+    return prompt_span{tokens}.subspan(i * prompt_tokens, prompt_tokens);
+  }
 
   std::mt19937_64 random;
   std::vector<quire::token_id> tokens;
@@ -89,7 +92,10 @@ auto grown(benchmark::State& state) {
       for (auto lap = 0; lap < laps; ++lap) { look_up(fixture, p.at(0), ids); }
     });
   };
-  report(state, alternate(state, laps, [&] { return many(grown); }, [&] { return many(built); }), "ratio<=1.2 of the chain built at once");
+  report(state,
+         alternate(
+             state, laps, [&] { return many(grown); }, [&] { return many(built); }),
+         "ratio<=1.2 of the chain built at once");
 }
 
 [[maybe_unused]] auto const registered =
@@ -101,6 +107,7 @@ auto grown(benchmark::State& state) {
     add("lookup/rotating_1000_of_1M", 21, resident(1000, 1, 1'048'576, block_order::consecutive, "ratio<=2")) &&
     add("lookup/rotating_1000_of_1M_scattered", 21, resident(1000, 1, 1'048'576, block_order::scattered, "ratio<=3")) &&
     add("lookup/flat_index_hot", 11, resident<quire::flat_index<>>(1, 40, 65'536, block_order::consecutive, "")) &&
-    add("lookup/flat_index_rotating_120", 11, resident<quire::flat_index<>>(120, 1, 65'536, block_order::consecutive, ""));
+    add("lookup/flat_index_rotating_120", 11,
+        resident<quire::flat_index<>>(120, 1, 65'536, block_order::consecutive, ""));
 
 } // namespace

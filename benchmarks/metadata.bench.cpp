@@ -59,8 +59,10 @@ auto bytes_a_block(std::uint32_t blocks, std::string goal) {
   };
 }
 
-[[maybe_unused]] auto const registered = add("metadata/run_tree_64K", 1, bytes_a_block<quire::run_tree<>>(65'536, "B<=64")) &&
-                                         add("metadata/run_tree_1M", 1, bytes_a_block<quire::run_tree<>>(1'048'576, "B<=64")) &&
-                                         add("metadata/flat_index_64K", 1, bytes_a_block<quire::flat_index<>>(65'536, "B<=64 the other index, for comparison"));
+[[maybe_unused]] auto const registered =
+    add("metadata/run_tree_64K", 1, bytes_a_block<quire::run_tree<>>(65'536, "B<=64")) &&
+    add("metadata/run_tree_1M", 1, bytes_a_block<quire::run_tree<>>(1'048'576, "B<=64")) &&
+    add("metadata/flat_index_64K", 1,
+        bytes_a_block<quire::flat_index<>>(65'536, "B<=64 the other index, for comparison"));
 
 } // namespace

@@ -35,7 +35,9 @@ using token_span = std::span<quire::token_id const>;
 class new_prompts {
 public:
   auto renew() -> void { tokens_ = random_tokens(random_, prompts * prompt_tokens); }
-  [[nodiscard]] auto at(std::uint32_t p) const -> token_span { return token_span{tokens_}.subspan(p * prompt_tokens, prompt_tokens); }
+  [[nodiscard]] auto at(std::uint32_t p) const -> token_span {
+    return token_span{tokens_}.subspan(p * prompt_tokens, prompt_tokens);
+  }
   /// [ns] that the digests of all blocks take.
   [[nodiscard]] auto digest() const -> double {
     quire::xxh3_128_digest const policy;

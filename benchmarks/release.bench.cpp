@@ -38,7 +38,8 @@ auto releasing(quire::reuse_rule reuse, std::string goal) {
         auto const prompt = std::span{tokens}.subspan(r * request_tokens, request_tokens);
         sequences.push_back(fixture.admit(prompt, 1, reuse));
         fixture.prefill(sequences.back(), prompt);
-        expect(sequences.back().shared_blocks().value() == (reuse == quire::reuse_rule::none ? 0 : request_blocks), "blocks are in the wrong state");
+        expect(sequences.back().shared_blocks().value() == (reuse == quire::reuse_rule::none ? 0 : request_blocks),
+               "blocks are in the wrong state");
       }
       return nanoseconds([&] {
         for (auto& sequence : sequences) { fixture.cache.release(std::move(sequence)); }

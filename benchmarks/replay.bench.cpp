@@ -42,7 +42,8 @@ auto conversation(benchmark::State& state) {
     return;
   }
   auto const trace = replay::whole_blocks(replay::read_trace(file, std::numeric_limits<std::size_t>::max()));
-  auto const options = replay::run_options{.blocks = 10'000, .block_tokens = replay::trace::tokens_of_id, .whole = true};
+  auto const options =
+      replay::run_options{.blocks = 10'000, .block_tokens = replay::trace::tokens_of_id, .whole = true};
   replay::future future{trace, options.block_tokens, options.pool()};
   auto floor = replay::replay_floor::of<quire::lru_eviction>(trace, future, options);
   auto references = 0.0;

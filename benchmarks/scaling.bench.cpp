@@ -42,12 +42,8 @@ struct shape {
 };
 
 constexpr shape shapes[] = {
-    {"fan_out_2", 2},
-    {"fan_out_16", 16},
-    {"fan_out_316", 316},
-    {"fan_out_99999", 99'999},
-    {"pinned_half", 16, 50},
-    {"pinned_nine_tenths", 16, 90},
+    {"fan_out_2", 2},          {"fan_out_16", 16},      {"fan_out_316", 316},
+    {"fan_out_99999", 99'999}, {"pinned_half", 16, 50}, {"pinned_nine_tenths", 16, 90},
     {"leaves_2000", 1, 0, 98},
 };
 
@@ -104,7 +100,9 @@ private:
   auto below(std::span<quire::token_id const> tokens) -> prompt {
     prompt out;
     std::copy_n(tokens.begin(), block_tokens, out.begin());
-    for (auto i = std::size_t{block_tokens}; i < out.size(); ++i) { out[i] = static_cast<quire::token_id>(random_() & 0x1'ffffU); }
+    for (auto i = std::size_t{block_tokens}; i < out.size(); ++i) {
+      out[i] = static_cast<quire::token_id>(random_() & 0x1'ffffU);
+    }
     return out;
   }
   /// The leaf that was used least recently; the caller uses it.
@@ -134,11 +132,15 @@ auto independence(double (grown_index::*operation)()) {
     std::vector<char> elsewhere(std::size_t{64} << 20);
     std::size_t at = 0;
     auto const forget = [&] { // 4 MB
-      for (std::size_t i = 0; i < (std::size_t{4} << 20) / line; ++i, at = (at + line) % elsewhere.size()) { ++elsewhere[at]; }
+      for (std::size_t i = 0; i < (std::size_t{4} << 20) / line; ++i, at = (at + line) % elsewhere.size()) {
+        ++elsewhere[at];
+      }
       benchmark::ClobberMemory();
     };
     std::vector<double> clock;
-    for (auto i = 0; i < 1000; ++i) { clock.push_back(nanoseconds([] {})); }
+    for (auto i = 0; i < 1000; ++i) {
+      clock.push_back(nanoseconds([] {}));
+    }
 
     std::vector<std::vector<double>> times(std::size(shapes));
     for (auto _ : state) {
@@ -160,8 +162,9 @@ auto independence(double (grown_index::*operation)()) {
   };
 }
 
-[[maybe_unused]] auto const registered = add("scaling/evict_one_of_100000_nodes", 500, independence(&grown_index::evict)) &&
-                                         add("scaling/miss_of_100000_nodes", 500, independence(&grown_index::miss)) &&
-                                         add("scaling/pin_and_release_of_100000_nodes", 500, independence(&grown_index::pin));
+[[maybe_unused]] auto const registered =
+    add("scaling/evict_one_of_100000_nodes", 500, independence(&grown_index::evict)) &&
+    add("scaling/miss_of_100000_nodes", 500, independence(&grown_index::miss)) &&
+    add("scaling/pin_and_release_of_100000_nodes", 500, independence(&grown_index::pin));
 
 } // namespace

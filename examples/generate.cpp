@@ -28,9 +28,14 @@ namespace {
 using llama2::input_error;
 
 auto trained_prompts() -> std::vector<std::string> {
-  auto const lily = std::string{"Once upon a time, there was a little girl named Lily. She lived in a small house near a big green park. One day,"};
-  return {lily, lily + " it was very cold.", lily + " a big dog came to the park.", "Once upon a time, there was a little boy named Tim. He",
-          "The little dog wanted", "Tom and Sam found a big red ball."};
+  auto const lily = std::string{"Once upon a time, there was a little girl named Lily. She lived in a small house near "
+                                "a big green park. One day,"};
+  return {lily,
+          lily + " it was very cold.",
+          lily + " a big dog came to the park.",
+          "Once upon a time, there was a little boy named Tim. He",
+          "The little dog wanted",
+          "Tom and Sam found a big red ball."};
 }
 
 auto run(llama2::options wanted) -> int {
@@ -50,8 +55,8 @@ auto run(llama2::options wanted) -> int {
   }
   auto const& shape = file->shape();
   fmt::print("{}: {} layers, {} query heads on {} KV heads, width {}, {} words, {} positions\n\n",
-             wanted.model.empty() ? "A built-in network, not trained" : wanted.model, shape.layers, shape.heads, shape.kv_heads, shape.dim,
-             shape.vocabulary, shape.positions);
+             wanted.model.empty() ? "A built-in network, not trained" : wanted.model, shape.layers, shape.heads,
+             shape.kv_heads, shape.dim, shape.vocabulary, shape.positions);
 
   auto service = llama2::service{*file, *words, wanted};
   auto screen = llama2::screen{service, wanted.plain};
@@ -68,19 +73,30 @@ auto run(llama2::options wanted) -> int {
 } // namespace
 
 auto main(int argc, char** argv) -> int {
-  auto app = CLI::App{"Writes text with a small language model through quire's KV cache, and proves that the cache changes nothing.\n"
-                      "Without a checkpoint it uses a small built-in network."};
+  auto app = CLI::App{
+      "Writes text with a small language model through quire's KV cache, and proves that the cache changes nothing.\n"
+      "Without a checkpoint it uses a small built-in network."};
   auto wanted = llama2::options{};
   app.add_option("--model", wanted.model, "llama2.c checkpoint (first version, float32)");
   app.add_option("--tokenizer", wanted.tokenizer, "its tokenizer file");
-  app.add_option("--prompt", wanted.prompts, "text to go on with; may be given more than once")->allow_extra_args(false);
+  app.add_option("--prompt", wanted.prompts, "text to go on with; may be given more than once")
+      ->allow_extra_args(false);
   app.add_option("--json", wanted.json, "write the report to this file");
-  app.add_option("--block-tokens", wanted.block_tokens, "tokens per block")->check(CLI::Range(1U, 4096U))->capture_default_str();
-  app.add_option("--blocks", wanted.blocks, "blocks in the pool")->check(CLI::Range(1U, 1U << 20U))->capture_default_str();
-  app.add_option("--steps", wanted.outputs, "most tokens to write per prompt")->check(CLI::Range(1U, 1U << 20U))->capture_default_str();
+  app.add_option("--block-tokens", wanted.block_tokens, "tokens per block")
+      ->check(CLI::Range(1U, 4096U))
+      ->capture_default_str();
+  app.add_option("--blocks", wanted.blocks, "blocks in the pool")
+      ->check(CLI::Range(1U, 1U << 20U))
+      ->capture_default_str();
+  app.add_option("--steps", wanted.outputs, "most tokens to write per prompt")
+      ->check(CLI::Range(1U, 1U << 20U))
+      ->capture_default_str();
   app.add_option("--chunk", wanted.chunk, "prompt tokens per step, 0 for all")->capture_default_str();
-  app.add_option("--draft", wanted.draft, "tokens to guess ahead per step")->check(CLI::Range(0U, 64U))->capture_default_str();
-  app.add_option("--temperature", wanted.temperature, "0 for the most likely token, else often 0.7 to 1")->capture_default_str();
+  app.add_option("--draft", wanted.draft, "tokens to guess ahead per step")
+      ->check(CLI::Range(0U, 64U))
+      ->capture_default_str();
+  app.add_option("--temperature", wanted.temperature, "0 for the most likely token, else often 0.7 to 1")
+      ->capture_default_str();
   app.add_option("--top-k", wanted.top_k, "only the k most likely tokens, 0 for all")->capture_default_str();
   app.add_option("--top-p", wanted.top_p, "only the most likely tokens up to this probability")->capture_default_str();
   app.add_option("--seed", wanted.seed, "of the random choices")->capture_default_str();
@@ -90,8 +106,6 @@ auto main(int argc, char** argv) -> int {
     return run(wanted);
   } catch (input_error const& error) {
     fmt::print(stderr, "generate: {}\n", error.what());
-  } catch (quire::config_error const& error) {
-    fmt::print(stderr, "generate: {}\n", error.what());
-  }
+  } catch (quire::config_error const& error) { fmt::print(stderr, "generate: {}\n", error.what()); }
   return 2;
 }

@@ -57,7 +57,10 @@ auto any_state() -> generation_state {
   return out;
 }
 auto any_options() -> generator_options {
-  return {.chunk = token_count{one_of(6)}, .max_members = 1 + one_of(6), .draft = token_count{one_of(4)}, .kept_outputs = one_of(3)};
+  return {.chunk = token_count{one_of(6)},
+          .max_members = 1 + one_of(6),
+          .draft = token_count{one_of(4)},
+          .kept_outputs = one_of(3)};
 }
 
 /// Three tokens only, so that guesses are often right and prompts often shared.
@@ -76,8 +79,9 @@ void any_schedule() {
   auto model = quire_test::toy_model{options.blocks, options.block_tokens, small_network};
   auto time = manual_clock{};
   auto const how = any_options();
-  RC_LOG() << "blocks " << options.blocks.value() << " of " << unit << " chunk " << how.chunk.value() << " members " << how.max_members
-           << " draft " << how.draft.value() << " kept " << how.kept_outputs << " skip " << options.skip_writes << '\n';
+  RC_LOG() << "blocks " << options.blocks.value() << " of " << unit << " chunk " << how.chunk.value() << " members "
+           << how.max_members << " draft " << how.draft.value() << " kept " << how.kept_outputs << " skip "
+           << options.skip_writes << '\n';
   auto g = generator<kv_cache<Policies>, quire_test::toy_model, quire_test::shared_clock, lookup_drafter>{
       cache, model, how, quire_test::shared_clock{&time}, lookup_drafter{token_count{1}}};
   auto asked = std::map<generation_id, generation_state>{}; // how each began
@@ -127,7 +131,9 @@ void any_schedule() {
     }
     case 6: model.fails_left = one_of(2); break;
     case 7:
-      if (one_of(6) == 0) { g.advance_epoch(one_of(2) == 0 ? running_requests::must_restart : running_requests::finish_privately); }
+      if (one_of(6) == 0) {
+        g.advance_epoch(one_of(2) == 0 ? running_requests::must_restart : running_requests::finish_privately);
+      }
       break;
     case 8:
       if (auto const moves = cache.compact()) { RC_ASSERT(model.run(*moves).has_value()); }
@@ -150,7 +156,8 @@ void any_schedule() {
     auto const reason = small_network.recompute(whole);
     RC_ASSERT(r.over());
     RC_ASSERT(r.state.output.size() <= whole.output.size());
-    auto const said = text(whole.output.begin(), whole.output.begin() + static_cast<std::ptrdiff_t>(r.state.output.size()));
+    auto const said =
+        text(whole.output.begin(), whole.output.begin() + static_cast<std::ptrdiff_t>(r.state.output.size()));
     RC_ASSERT(r.state.output == said);
     if (r.reason != stop_reason::cancelled && r.reason != stop_reason::timed_out) {
       RC_ASSERT(r.reason == reason);
@@ -194,7 +201,8 @@ void any_transformer() {
   auto memory = llama2::paged_memory{file.shape(), blocks, unit};
   auto attention = llama2::float_attention{file.shape(), memory};
   auto network = network_type{file, attention};
-  auto g = generator<kv_cache<optimistic_policies>, network_type, no_clock, lookup_drafter>{cache, network, any_options()};
+  auto g =
+      generator<kv_cache<optimistic_policies>, network_type, no_clock, lookup_drafter>{cache, network, any_options()};
   auto asked = std::map<generation_id, generation_state>{};
   auto rows = std::map<generation_id, std::vector<std::vector<float>>>{};
   for (auto left = 2 + one_of(5); left > 0 || !g.idle();) {
@@ -226,7 +234,9 @@ void any_transformer() {
     auto const& r = g.result(id);
     auto whole = start.prompt;
     for (std::size_t i = 0; i < r.state.output.size(); ++i) {
-      auto const once = alone.submit({.scope = plain_scope, .state = {.prompt = whole, .stop = {.limit = token_count{1}}}, .reuse = reuse_rule::none});
+      auto const once = alone.submit({.scope = plain_scope,
+                                      .state = {.prompt = whole, .stop = {.limit = token_count{1}}},
+                                      .reuse = reuse_rule::none});
       auto const out = alone.step();
       auto const logits = std::vector<float>(out->front().logits.begin(), out->front().logits.end());
       RC_ASSERT(rows[id][i] == logits);

@@ -26,13 +26,17 @@
 namespace llama2 {
 
 /// The tale. Its words are tokens, with the space before and the mark behind them.
-inline constexpr std::string_view tale =
-    " Paper remembers what voices forget. Loose sheets drift like leaves until somebody sews them together with blue thread, one "
-    "gathering after another, and a quire becomes the book. Readers open it at different pages, yet every page they share is "
-    "printed only once. When two stories begin alike their first lines stay common; where paths part, each writer takes fresh "
-    "paper of his own. Nothing is copied twice, nothing lost, and whoever returns tomorrow finds yesterday's ink still dry. So "
-    "this small machine keeps its memory in blocks, hands them out, counts who reads, and never lets anyone erase words that "
-    "others need.";
+inline constexpr std::string_view tale = " Paper remembers what voices forget. Loose sheets drift like leaves until "
+                                         "somebody sews them together with blue thread, one "
+                                         "gathering after another, and a quire becomes the book. Readers open it at "
+                                         "different pages, yet every page they share is "
+                                         "printed only once. When two stories begin alike their first lines stay "
+                                         "common; where paths part, each writer takes fresh "
+                                         "paper of his own. Nothing is copied twice, nothing lost, and whoever returns "
+                                         "tomorrow finds yesterday's ink still dry. So "
+                                         "this small machine keeps its memory in blocks, hands them out, counts who "
+                                         "reads, and never lets anyone erase words that "
+                                         "others need.";
 
 /// A network and the words it speaks.
 struct built_in {
@@ -76,7 +80,9 @@ struct built_in {
     auto values = std::vector<float>(at.size);
     auto random = quire::random_state{2024};
     auto const fill = [&](checkpoint::part const& p, double size) {
-      for (std::size_t i = 0; i < p.size; ++i) { values[p.begin + i] = static_cast<float>((2.0 * random.uniform() - 1.0) * size); }
+      for (std::size_t i = 0; i < p.size; ++i) {
+        values[p.begin + i] = static_cast<float>((2.0 * random.uniform() - 1.0) * size);
+      }
     };
     auto const ones = [&](checkpoint::part const& p) {
       for (std::size_t i = 0; i < p.size; ++i) { values[p.begin + i] = 1.0F; }
@@ -99,9 +105,14 @@ struct built_in {
 
   /// What it is asked to go on with unless the user has prompts: the first four share their beginning.
   [[nodiscard]] static auto prompts() -> std::vector<std::string> {
-    auto const opening = std::string{"Paper remembers what voices forget. Loose sheets drift like leaves until somebody sews them "
-                                     "together with blue thread, one gathering after another, and a quire becomes the book."};
-    return {opening, opening + " When two stories", opening + " So this small machine", opening + " Nothing is copied", "Readers open",
+    auto const opening =
+        std::string{"Paper remembers what voices forget. Loose sheets drift like leaves until somebody sews them "
+                    "together with blue thread, one gathering after another, and a quire becomes the book."};
+    return {opening,
+            opening + " When two stories",
+            opening + " So this small machine",
+            opening + " Nothing is copied",
+            "Readers open",
             "whoever returns"};
   }
 };

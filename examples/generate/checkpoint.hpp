@@ -68,7 +68,8 @@ public:
   [[nodiscard]] static auto read(std::string const& path) -> checkpoint {
     auto const bytes = read_file(path);
     if (bytes.size() < header_bytes) {
-      fail(path, "has " + std::to_string(bytes.size()) + " bytes, less than the header of 28: this is no llama2.c checkpoint");
+      fail(path, "has " + std::to_string(bytes.size()) +
+                     " bytes, less than the header of 28: this is no llama2.c checkpoint");
     }
     auto const field = [&](std::size_t i, char const* name, std::int64_t most) {
       auto const value = std::int64_t{int_at(bytes, 4 * i)};
@@ -96,13 +97,15 @@ public:
     }
     auto const needed = header_bytes + 4 * parts{s, tied}.size; // below 2^62: each field is bounded
     if (bytes.size() != needed) {
-      fail(path, std::string{bytes.size() < needed ? "truncated" : "oversized"} + ": it has " + std::to_string(bytes.size()) +
-                     " bytes and its header asks for " + std::to_string(needed));
+      fail(path, std::string{bytes.size() < needed ? "truncated" : "oversized"} + ": it has " +
+                     std::to_string(bytes.size()) + " bytes and its header asks for " + std::to_string(needed));
     }
     auto values = std::vector<float>((bytes.size() - header_bytes) / 4);
     for (std::size_t i = 0; i < values.size(); ++i) {
       values[i] = float_at(bytes, header_bytes + 4 * i);
-      if (!std::isfinite(values[i])) { fail(path, "weight number " + std::to_string(i) + " is no finite number: corrupt"); }
+      if (!std::isfinite(values[i])) {
+        fail(path, "weight number " + std::to_string(i) + " is no finite number: corrupt");
+      }
     }
     return checkpoint{s, tied, std::move(values)};
   }
@@ -114,7 +117,9 @@ public:
   /// Where the parts lie.
   [[nodiscard]] auto layout() const noexcept -> parts const& { return parts_; }
   /// A whole part.
-  [[nodiscard]] auto whole(part const& p) const noexcept -> weights { return weights{values_}.subspan(p.begin, p.size); }
+  [[nodiscard]] auto whole(part const& p) const noexcept -> weights {
+    return weights{values_}.subspan(p.begin, p.size);
+  }
   /// The share of one layer in a part.
   [[nodiscard]] auto of_layer(part const& p, std::uint32_t layer) const noexcept -> weights {
     auto const each = p.size / shape_.layers;
@@ -123,7 +128,9 @@ public:
 
 private:
   static constexpr std::size_t header_bytes = 28;
-  [[noreturn]] static void fail(std::string const& path, std::string const& what) { throw input_error{path + ": " + what}; }
+  [[noreturn]] static void fail(std::string const& path, std::string const& what) {
+    throw input_error{path + ": " + what};
+  }
 
   network_shape shape_;
   parts parts_;

@@ -33,12 +33,13 @@ namespace llama2 {
                                               .value_width = shape.head_size(),
                                               .scale = quire::attention_params::usual_scale(shape.head_size())};
   auto const plane = [&](quire::layout_role role, std::span<float> elements) {
-    return quire::cpu_plane{.layout = quire::plane_layout::nhd({.role = role,
-                                                                .blocks = blocks,
-                                                                .block_tokens = quire::token_count{memory.block_tokens()},
-                                                                .heads = shape.kv_heads,
-                                                                .dim = shape.head_size(),
-                                                                .element_bits = 32}),
+    return quire::cpu_plane{.layout =
+                                quire::plane_layout::nhd({.role = role,
+                                                          .blocks = blocks,
+                                                          .block_tokens = quire::token_count{memory.block_tokens()},
+                                                          .heads = shape.kv_heads,
+                                                          .dim = shape.head_size(),
+                                                          .element_bits = 32}),
                             .format = quire::element_format{quire::dtype::f32},
                             .tensor = std::as_writable_bytes(elements)};
   };

@@ -57,12 +57,14 @@ struct equivalence {
     auto text = one.ids;
     auto const& output = s.result(one).state.output;
     text.insert(text.end(), output.begin(), output.end() - 1);
-    auto seq = s.cache().admit({.scope = s.scope(), .prompt = text, .max_output = quire::token_count{1}, .reuse = quire::reuse_rule::none});
+    auto seq = s.cache().admit(
+        {.scope = s.scope(), .prompt = text, .max_output = quire::token_count{1}, .reuse = quire::reuse_rule::none});
     if (!seq) { throw input_error{"no room to compute a text once more: " + seq.error().message()}; }
     auto logits = std::vector<float>(one.rows.size() * s.net().vocabulary());
     auto wanted = std::vector<std::uint32_t>{};
     for (auto at = one.ids.size() - 1; at < text.size(); ++at) { wanted.push_back(static_cast<std::uint32_t>(at)); }
-    auto const pass = [&](std::span<quire::token_id const> tokens, std::span<std::uint32_t const> rows, std::span<float> out) {
+    auto const pass = [&](std::span<quire::token_id const> tokens, std::span<std::uint32_t const> rows,
+                          std::span<float> out) {
       auto const item = service::cache_type::step_item{*seq, tokens};
       auto plan = s.cache().plan_step({&item, 1});
       if (!plan || plan->results()[0].status != quire::errc::ok || !s.net().run(plan->launch()) ||

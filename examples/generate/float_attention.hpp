@@ -44,10 +44,13 @@ public:
       : shape_{shape}, memory_{&memory}, executor_{memory.groups(), quire::nan_poison} {}
 
   /// Performs the actions of a plan.
-  [[nodiscard]] auto run(std::span<quire::action const> actions) -> quire::expected<void> { return executor_.run(actions); }
+  [[nodiscard]] auto run(std::span<quire::action const> actions) -> quire::expected<void> {
+    return executor_.run(actions);
+  }
 
   /// Stores new keys and values at the slots of \p view; −1 is skipped.
-  [[nodiscard]] auto write(quire::layer_id layer, quire::batch_view const& view, kv_input const& rows) -> quire::expected<void> {
+  [[nodiscard]] auto write(quire::layer_id layer, quire::batch_view const& view, kv_input const& rows)
+      -> quire::expected<void> {
     auto const width = memory_->width();
     auto const keys = memory_->keys(layer.value());
     auto const values = memory_->values(layer.value());

@@ -64,9 +64,13 @@ public:
   /// V.
   [[nodiscard]] auto vocabulary() const noexcept -> std::size_t { return file_->shape().vocabulary; }
   /// [tokens] longest sequence.
-  [[nodiscard]] auto max_positions() const noexcept -> quire::token_count { return quire::token_count{file_->shape().positions}; }
+  [[nodiscard]] auto max_positions() const noexcept -> quire::token_count {
+    return quire::token_count{file_->shape().positions};
+  }
   /// Performs the actions of a plan.
-  [[nodiscard]] auto run(std::span<quire::action const> actions) -> quire::expected<void> { return attention_->run(actions); }
+  [[nodiscard]] auto run(std::span<quire::action const> actions) -> quire::expected<void> {
+    return attention_->run(actions);
+  }
 
   /// Computes a step. \errors errc::out_of_range if a token or a position does not exist; what the attention refuses
   [[nodiscard]] auto forward(quire::forward_batch const& batch) -> quire::expected<void> {
@@ -74,8 +78,12 @@ public:
     auto const& at = file_->layout();
     auto const n = batch.tokens.size();
     for (std::size_t i = 0; i < n; ++i) {
-      if (batch.tokens[i] < 0 || static_cast<std::uint32_t>(batch.tokens[i]) >= s.vocabulary) { return quire::refuse(quire::errc::out_of_range); }
-      if (static_cast<std::uint32_t>(batch.view.position[i]) >= s.positions) { return quire::refuse(quire::errc::out_of_range); }
+      if (batch.tokens[i] < 0 || static_cast<std::uint32_t>(batch.tokens[i]) >= s.vocabulary) {
+        return quire::refuse(quire::errc::out_of_range);
+      }
+      if (static_cast<std::uint32_t>(batch.view.position[i]) >= s.positions) {
+        return quire::refuse(quire::errc::out_of_range);
+      }
     }
     x_.resize(n * s.dim);
     auto const embedding = file_->whole(at.embedding);
@@ -89,7 +97,8 @@ public:
     }
     auto const classifier = file_->whole(at.classifier);
     for (std::size_t w = 0; w < batch.wanted.size(); ++w) {
-      normalise(std::span<float const>{x_}.subspan(batch.wanted[w] * std::size_t{s.dim}, s.dim), file_->whole(at.final_norm), one(s.dim));
+      normalise(std::span<float const>{x_}.subspan(batch.wanted[w] * std::size_t{s.dim}, s.dim),
+                file_->whole(at.final_norm), one(s.dim));
       multiply(classifier, normed_, batch.logits_of(w), 1);
     }
     return {};
@@ -141,7 +150,9 @@ private:
     auto const width = in.size() / rows;
     auto const height = out.size() / rows;
     for (std::size_t o = 0; o < height; ++o) {
-      for (std::size_t r = 0; r < rows; ++r) { out[r * height + o] = dot(matrix.data() + o * width, in.data() + r * width, width); }
+      for (std::size_t r = 0; r < rows; ++r) {
+        out[r * height + o] = dot(matrix.data() + o * width, in.data() + r * width, width);
+      }
     }
   }
   auto add_product(weights matrix, std::span<float const> in, std::size_t rows) -> void {
@@ -153,7 +164,8 @@ private:
     normed_.resize(x_.size());
     auto const width = gain.size();
     for (std::size_t r = 0; r < rows; ++r) {
-      normalise(std::span<float const>{x_}.subspan(r * width, width), gain, std::span{normed_}.subspan(r * width, width));
+      normalise(std::span<float const>{x_}.subspan(r * width, width), gain,
+                std::span{normed_}.subspan(r * width, width));
     }
   }
   [[nodiscard]] auto one(std::size_t width) -> std::span<float> {

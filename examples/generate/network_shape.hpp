@@ -19,13 +19,13 @@ namespace llama2 {
 
 /// Sizes of a network of the Llama 2 kind, in the order of a checkpoint's header.
 struct network_shape {
-  std::uint32_t dim = 0;       ///< Hidden size.
-  std::uint32_t hidden = 0;    ///< Width of the feed-forward part.
-  std::uint32_t layers = 0;    ///< N.
-  std::uint32_t heads = 0;     ///< h_q.
-  std::uint32_t kv_heads = 0;  ///< h_kv.
+  std::uint32_t dim = 0;        ///< Hidden size.
+  std::uint32_t hidden = 0;     ///< Width of the feed-forward part.
+  std::uint32_t layers = 0;     ///< N.
+  std::uint32_t heads = 0;      ///< h_q.
+  std::uint32_t kv_heads = 0;   ///< h_kv.
   std::uint32_t vocabulary = 0; ///< V.
-  std::uint32_t positions = 0; ///< [tokens] longest sequence.
+  std::uint32_t positions = 0;  ///< [tokens] longest sequence.
 
   /// [elements] per head.
   [[nodiscard]] constexpr auto head_size() const noexcept -> std::uint32_t { return dim / heads; }

@@ -27,7 +27,9 @@ namespace llama2 {
   auto out = std::vector<std::byte>(static_cast<std::size_t>(size));
   auto file = std::ifstream{path, std::ios::binary};
   auto* const to = static_cast<char*>(static_cast<void*>(out.data()));
-  if (!file || !file.read(to, static_cast<std::streamsize>(out.size()))) { throw input_error{path + ": cannot be read"}; }
+  if (!file || !file.read(to, static_cast<std::streamsize>(out.size()))) {
+    throw input_error{path + ": cannot be read"};
+  }
   return out;
 }
 

@@ -20,15 +20,30 @@
 namespace llama2 {
 
 /// Writes the report of a finished run. \throws input_error if the file cannot be written
-inline auto write_report(std::string const& path, service& s, network_shape const& shape, equivalence const& e) -> void {
-  auto const work_json = [](quire::work const& w) { return nlohmann::json{{"positions", w.positions}, {"pairs", w.pairs}}; };
+inline auto write_report(std::string const& path, service& s, network_shape const& shape, equivalence const& e)
+    -> void {
+  auto const work_json = [](quire::work const& w) {
+    return nlohmann::json{{"positions", w.positions}, {"pairs", w.pairs}};
+  };
   auto const& o = s.wanted();
   auto out = nlohmann::json{{"schema", 1}};
-  out["model"] = {{"file", o.model.empty() ? "built-in" : o.model}, {"dim", shape.dim},        {"hidden", shape.hidden},
-                  {"layers", shape.layers},                         {"heads", shape.heads},    {"kv_heads", shape.kv_heads},
-                  {"vocabulary", shape.vocabulary},                 {"positions", shape.positions}};
-  out["options"] = {{"block_tokens", o.block_tokens}, {"blocks", o.blocks}, {"outputs", o.outputs}, {"chunk", o.chunk},
-                    {"draft", o.draft}, {"temperature", o.temperature}, {"top_k", o.top_k}, {"top_p", o.top_p}, {"seed", o.seed}};
+  out["model"] = {{"file", o.model.empty() ? "built-in" : o.model},
+                  {"dim", shape.dim},
+                  {"hidden", shape.hidden},
+                  {"layers", shape.layers},
+                  {"heads", shape.heads},
+                  {"kv_heads", shape.kv_heads},
+                  {"vocabulary", shape.vocabulary},
+                  {"positions", shape.positions}};
+  out["options"] = {{"block_tokens", o.block_tokens},
+                    {"blocks", o.blocks},
+                    {"outputs", o.outputs},
+                    {"chunk", o.chunk},
+                    {"draft", o.draft},
+                    {"temperature", o.temperature},
+                    {"top_k", o.top_k},
+                    {"top_p", o.top_p},
+                    {"seed", o.seed}};
   for (auto const& one : s.stories()) {
     auto const& r = s.result(one);
     auto row = nlohmann::json{{"prompt", one.prompt}, {"prompt_ids", one.ids}, {"output_ids", r.state.output}};
@@ -49,15 +64,25 @@ inline auto write_report(std::string const& path, service& s, network_shape cons
   }
   auto const stats = s.cache().statistics();
   auto const [held, unshared] = s.peak();
-  out["pool"] = {{"capacity", s.cache().capacity().value()}, {"peak_held", held}, {"peak_unshared", unshared},
-                 {"cached", s.cache().cached_blocks().value()}, {"hit_tokens", stats.hit_tokens}, {"evicted_blocks", stats.evicted_blocks},
+  out["pool"] = {{"capacity", s.cache().capacity().value()},
+                 {"peak_held", held},
+                 {"peak_unshared", unshared},
+                 {"cached", s.cache().cached_blocks().value()},
+                 {"hit_tokens", stats.hit_tokens},
+                 {"evicted_blocks", stats.evicted_blocks},
                  {"copied_blocks", stats.copied_blocks}};
   out["computed"] = work_json(s.generator().computed());
   out["recompute"] = work_json(s.generator().recompute());
   auto const& r = e.report;
-  out["equivalence"] = {{"verdict", quire::name_of(r.verdict)}, {"rows", r.rows},       {"max_abs", r.max_abs},
-                        {"max_rel", r.max_rel},                 {"max_kl", r.max_kl},   {"flips", r.flips.size()},
-                        {"bound", r.bound.total()},             {"effect", r.effect},   {"worst_row", r.worst_row},
+  out["equivalence"] = {{"verdict", quire::name_of(r.verdict)},
+                        {"rows", r.rows},
+                        {"max_abs", r.max_abs},
+                        {"max_rel", r.max_rel},
+                        {"max_kl", r.max_kl},
+                        {"flips", r.flips.size()},
+                        {"bound", r.bound.total()},
+                        {"effect", r.effect},
+                        {"worst_row", r.worst_row},
                         {"measured_ns", e.time.value()}};
   auto file = std::ofstream{path};
   file << out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << '\n';

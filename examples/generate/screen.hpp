@@ -36,14 +36,18 @@ public:
   /// Draws what \p s does, in a terminal with animation unless \p plain.
   screen(service& s, bool plain) : service_{&s}, animated_{!plain && isatty(STDOUT_FILENO) != 0} {
     auto size = winsize{};
-    if (isatty(STDOUT_FILENO) != 0 && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= 40) { width_ = size.ws_col; }
+    if (isatty(STDOUT_FILENO) != 0 && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= 40) {
+      width_ = size.ws_col;
+    }
     colour_ = isatty(STDOUT_FILENO) != 0;
   }
 
   /// One picture of a running service, at reading speed.
   auto frame() -> void {
     auto now = picture();
-    auto const held = [](auto const& kinds) { return std::count_if(kinds.begin(), kinds.end(), [](auto k) { return k == one || k == shared; }); };
+    auto const held = [](auto const& kinds) {
+      return std::count_if(kinds.begin(), kinds.end(), [](auto k) { return k == one || k == shared; });
+    };
     if (held(now) > held(fullest_)) { fullest_ = now; }
     if (!animated_) { return; }
     auto out = fmt::memory_buffer{};
@@ -68,27 +72,35 @@ public:
     auto const& r = e.report;
     auto const structural = r.verdict == quire::equivalence_verdict::structural;
     fmt::print("\n{}Equivalence with a full recompute: {}{}\n", bold(), quire::name_of(r.verdict), off());
-    fmt::print("  {} rows of logits; largest difference {:.2g}, allowed {:.2g}; KL at most {:.1g} nats; arg-max flips {}\n", r.rows, r.max_abs,
-               r.bound.total(), r.max_kl, r.flips.size());
-    if (r.effect >= 0) { fmt::print("  one spoiled block would have changed them by {:.2g}: such a fault would show\n", r.effect); }
-    fmt::print("  {}\n", structural  ? "The cached run is WRONG: see the worst row in the JSON report."
-                       : r.effect < 0 ? "The difference is rounding; no fault was tried."
-                       : r.verdict == quire::equivalence_verdict::numeric ? "The cached run computes the same; what differs is rounding."
-                                                                           : "The difference is small, but so would be a fault: this run cannot tell.");
+    fmt::print(
+        "  {} rows of logits; largest difference {:.2g}, allowed {:.2g}; KL at most {:.1g} nats; arg-max flips {}\n",
+        r.rows, r.max_abs, r.bound.total(), r.max_kl, r.flips.size());
+    if (r.effect >= 0) {
+      fmt::print("  one spoiled block would have changed them by {:.2g}: such a fault would show\n", r.effect);
+    }
+    fmt::print("  {}\n", structural     ? "The cached run is WRONG: see the worst row in the JSON report."
+                         : r.effect < 0 ? "The difference is rounding; no fault was tried."
+                         : r.verdict == quire::equivalence_verdict::numeric
+                             ? "The cached run computes the same; what differs is rounding."
+                             : "The difference is small, but so would be a fault: this run cannot tell.");
   }
 
 private:
   [[nodiscard]] auto bold() const noexcept -> std::string_view { return colour_ ? "\x1b[1m" : ""; }
   [[nodiscard]] auto dim() const noexcept -> std::string_view { return colour_ ? "\x1b[2m" : ""; }
   [[nodiscard]] auto off() const noexcept -> std::string_view { return colour_ ? "\x1b[0m" : ""; }
-  [[nodiscard]] auto hue(int number) const -> std::string { return colour_ ? fmt::format("\x1b[{}m", number) : std::string{}; }
+  [[nodiscard]] auto hue(int number) const -> std::string {
+    return colour_ ? fmt::format("\x1b[{}m", number) : std::string{};
+  }
 
   /// The end of \p text that fits \p columns; line breaks become spaces.
   [[nodiscard]] static auto tail(std::string text, std::size_t columns) -> std::string {
     for (auto& c : text) { c = static_cast<unsigned char>(c) < ' ' ? ' ' : c; }
     if (text.size() <= columns) { return text; }
     auto from = text.size() - columns;
-    while (from < text.size() && (static_cast<unsigned char>(text[from]) & 0xC0U) == 0x80U) { ++from; } // not inside a character
+    while (from < text.size() && (static_cast<unsigned char>(text[from]) & 0xC0U) == 0x80U) {
+      ++from;
+    } // not inside a character
     return text.substr(from);
   }
   auto stories(fmt::memory_buffer& out, bool short_lines) const -> void {
@@ -97,7 +109,8 @@ private:
       ++number;
       auto const arrived = static_cast<bool>(s.id);
       auto const* const r = arrived ? &service_->result(s) : nullptr;
-      auto const output = arrived ? service_->words().decode({r->visible().begin(), r->visible().end()}, s.ids.back()) : std::string{};
+      auto const output =
+          arrived ? service_->words().decode({r->visible().begin(), r->visible().end()}, s.ids.back()) : std::string{};
       auto const mark = r == nullptr ? "." : r->over() ? "*" : r->state.output.empty() ? "-" : ">";
       if (short_lines) {
         auto const columns = width_ - 8;
@@ -128,9 +141,11 @@ private:
     constexpr std::string_view names[] = {"free", "private", "shared", "cached"};
     constexpr std::string_view marks[] = {"·", "▒", "█", "░"};
     constexpr int hues[] = {2, 36, 33, 32};
-    auto text = fmt::format("{}{}{}, {} blocks of {} tokens:", bold(), title, off(), kinds.size(), service_->cache().block_tokens().value());
+    auto text = fmt::format("{}{}{}, {} blocks of {} tokens:", bold(), title, off(), kinds.size(),
+                            service_->cache().block_tokens().value());
     for (auto const k : {free, one, shared, cached}) {
-      text += fmt::format("  {}{}{} {} {}", hue(hues[k]), marks[k], off(), names[k], std::count(kinds.begin(), kinds.end(), k));
+      text += fmt::format("  {}{}{} {} {}", hue(hues[k]), marks[k], off(), names[k],
+                          std::count(kinds.begin(), kinds.end(), k));
     }
     line(out, text);
     text = "  ";
@@ -145,23 +160,29 @@ private:
     auto const& done = service_->generator().computed();
     auto const& again = service_->generator().recompute();
     line(out, "");
-    line(out, fmt::format("{}Blocks{}  at the fullest moment {} held, {} without sharing: {} saved", bold(), off(), held, unshared, unshared - held));
-    line(out, fmt::format("{}Work{}    {} positions and {} query-key pairs per head; without a cache {} and {} (counts, no times)", bold(), off(),
-                          done.positions, done.pairs, again.positions, again.pairs));
+    line(out, fmt::format("{}Blocks{}  at the fullest moment {} held, {} without sharing: {} saved", bold(), off(),
+                          held, unshared, unshared - held));
+    line(out,
+         fmt::format(
+             "{}Work{}    {} positions and {} query-key pairs per head; without a cache {} and {} (counts, no times)",
+             bold(), off(), done.positions, done.pairs, again.positions, again.pairs));
   }
   auto times() const -> void {
-    fmt::print("\n{}{:>3}  {:>6}  {:>5}  {:>7}  {:>9}  {:>9}  {:>9}  {:<13}{}\n", bold(), "", "prompt", "found", "outputs", "queue ms", "TTFT ms",
-               "TPOT ms", "ended by", off());
+    fmt::print("\n{}{:>3}  {:>6}  {:>5}  {:>7}  {:>9}  {:>9}  {:>9}  {:<13}{}\n", bold(), "", "prompt", "found",
+               "outputs", "queue ms", "TTFT ms", "TPOT ms", "ended by", off());
     std::size_t number = 0;
     for (auto const& s : service_->stories()) {
       auto const& r = service_->result(s);
-      auto const ms = [](auto const& t) { return t ? fmt::format("{:.3f}", static_cast<double>(t->value()) / 1e6) : std::string{"-"}; };
-      fmt::print("{:>3}  {:>6}  {:>5}  {:>7}  {:>9}  {:>9}  {:>9}  {:<13}\n", ++number, s.ids.size(), r.cached.value(), r.state.output.size(),
-                 ms(r.times.queue()), ms(r.times.ttft()), r.times.tpot() ? fmt::format("{:.3f}", *r.times.tpot() / 1e6) : "-",
-                 quire::name_of(r.reason));
+      auto const ms = [](auto const& t) {
+        return t ? fmt::format("{:.3f}", static_cast<double>(t->value()) / 1e6) : std::string{"-"};
+      };
+      fmt::print("{:>3}  {:>6}  {:>5}  {:>7}  {:>9}  {:>9}  {:>9}  {:<13}\n", ++number, s.ids.size(), r.cached.value(),
+                 r.state.output.size(), ms(r.times.queue()), ms(r.times.ttft()),
+                 r.times.tpot() ? fmt::format("{:.3f}", *r.times.tpot() / 1e6) : "-", quire::name_of(r.reason));
     }
-    fmt::print("{}TTFT includes the queue. Times are measured, with {} prompts in one batch; drawing is not counted.{}\n", dim(),
-               service_->stories().size(), off());
+    fmt::print(
+        "{}TTFT includes the queue. Times are measured, with {} prompts in one batch; drawing is not counted.{}\n",
+        dim(), service_->stories().size(), off());
   }
 
   auto line(fmt::memory_buffer& out, std::string_view text) const -> void {

@@ -46,7 +46,8 @@ namespace llama2 {
   for (std::uint64_t seed = 0; seed < 2; ++seed) {
     auto canonical = XXH128_canonical_t{};
     XXH128_canonicalFromHash(&canonical, XXH3_128bits_withSeed(bytes.data(), bytes.size(), seed + 1));
-    std::copy_n(std::as_bytes(std::span{canonical.digest}).begin(), 16, out.begin() + static_cast<std::ptrdiff_t>(16 * seed));
+    std::copy_n(std::as_bytes(std::span{canonical.digest}).begin(), 16,
+                out.begin() + static_cast<std::ptrdiff_t>(16 * seed));
   }
   return quire::content_digest{out};
 }
@@ -87,10 +88,12 @@ public:
   /// Serves \p file, whose words are \p words; both outlive it. \throws quire::config_error if an option is impossible
   service(checkpoint const& file, tokenizer const& words, options const& wanted)
       : options_{wanted}, words_{&words}, cache_{cache_options_of(wanted)},
-        scope_{cache_.open_scope(identity_of(file, words), quire::sharing_domain::public_grant(quire::grant_id{"demo"}))},
+        scope_{
+            cache_.open_scope(identity_of(file, words), quire::sharing_domain::public_grant(quire::grant_id{"demo"}))},
         memory_{file.shape(), cache_.capacity(), cache_.block_tokens()},
         attention_{cpu_attention(file.shape(), memory_, cache_.capacity())}, network_{file, attention_},
-        generator_{cache_, network_, {.chunk = quire::token_count{wanted.chunk}, .draft = quire::token_count{wanted.draft}}} {
+        generator_{
+            cache_, network_, {.chunk = quire::token_count{wanted.chunk}, .draft = quire::token_count{wanted.draft}}} {
     for (auto const& prompt : wanted.prompts) { stories_.push_back({prompt, words.encode(prompt)}); }
   }
   service(service const&) = delete;
@@ -149,10 +152,11 @@ private:
     auto const room = s.ids.size() > positions ? 1 : static_cast<std::uint32_t>(positions + 1 - s.ids.size());
     auto const id = generator_.submit(
         {.scope = scope_,
-         .state = {.prompt = s.ids,
-                   .sampling = {.temperature = options_.temperature, .top_k = options_.top_k, .top_p = options_.top_p},
-                   .random = quire::random_state{options_.seed}.sibling(static_cast<std::uint64_t>(&s - stories_.data())),
-                   .stop = {.limit = quire::token_count{std::min(options_.outputs, room)}, .end_tokens = {begin_token}}}});
+         .state = {
+             .prompt = s.ids,
+             .sampling = {.temperature = options_.temperature, .top_k = options_.top_k, .top_p = options_.top_p},
+             .random = quire::random_state{options_.seed}.sibling(static_cast<std::uint64_t>(&s - stories_.data())),
+             .stop = {.limit = quire::token_count{std::min(options_.outputs, room)}, .end_tokens = {begin_token}}}});
     if (!id) {
       auto const start = s.prompt.size() > 40 ? s.prompt.substr(0, 40) + "…" : s.prompt;
       throw input_error{"prompt \"" + start + "\": " + id.error().message};

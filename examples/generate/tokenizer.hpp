@@ -59,8 +59,8 @@ public:
       at += 8 + static_cast<std::size_t>(size);
     }
     if (at != bytes.size()) {
-      throw input_error{path + ": " + std::to_string(bytes.size() - at) + " bytes behind token " + std::to_string(vocabulary) +
-                        ": the tokenizer of another model"};
+      throw input_error{path + ": " + std::to_string(bytes.size() - at) + " bytes behind token " +
+                        std::to_string(vocabulary) + ": the tokenizer of another model"};
     }
     return tokenizer{std::move(out)};
   }
@@ -92,7 +92,8 @@ public:
   /// \throws input_error if there is no such token
   [[nodiscard]] auto text_of(quire::token_id id, quire::token_id before) const -> std::string {
     if (id < 0 || static_cast<std::size_t>(id) >= tokens_.size()) {
-      throw input_error{"there is no token " + std::to_string(id) + ": the vocabulary has " + std::to_string(tokens_.size())};
+      throw input_error{"there is no token " + std::to_string(id) + ": the vocabulary has " +
+                        std::to_string(tokens_.size())};
     }
     auto text = tokens_[static_cast<std::size_t>(id)].text;
     if (before == begin_token && text.starts_with(' ')) { text.erase(0, 1); }
@@ -104,7 +105,8 @@ public:
     return text;
   }
   /// \p ids as text, read behind \p before. \throws input_error if a token does not exist
-  [[nodiscard]] auto decode(std::vector<quire::token_id> const& ids, quire::token_id before = begin_token) const -> std::string {
+  [[nodiscard]] auto decode(std::vector<quire::token_id> const& ids, quire::token_id before = begin_token) const
+      -> std::string {
     auto out = std::string{};
     for (auto const id : ids) {
       out += text_of(id, before);
@@ -126,7 +128,9 @@ private:
     }
     for (auto const c : character) {
       auto const id = quire::token_id{static_cast<unsigned char>(c)} + 3;
-      if (static_cast<std::size_t>(id) >= tokens_.size()) { throw input_error{"the vocabulary cannot spell \"" + character + '"'}; }
+      if (static_cast<std::size_t>(id) >= tokens_.size()) {
+        throw input_error{"the vocabulary cannot spell \"" + character + '"'};
+      }
       out.push_back(id);
     }
   }
@@ -135,7 +139,8 @@ private:
     auto best_score = 0.0F;
     std::size_t best_at = 0;
     for (std::size_t i = 0; i + 1 < ids.size(); ++i) {
-      auto const id = find(tokens_[static_cast<std::size_t>(ids[i])].text + tokens_[static_cast<std::size_t>(ids[i + 1])].text);
+      auto const id =
+          find(tokens_[static_cast<std::size_t>(ids[i])].text + tokens_[static_cast<std::size_t>(ids[i + 1])].text);
       if (id < 0) { continue; }
       auto const score = tokens_[static_cast<std::size_t>(id)].score;
       if (best_id < 0 || score > best_score) {

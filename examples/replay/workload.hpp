@@ -47,11 +47,11 @@ private:
 
 } // namespace detail
 
-/// Makes \p sessions conversations from \p seed. Requests are in order of arrival.
-[[nodiscard]] inline auto make_workload(std::uint64_t seed, std::uint32_t sessions = 300) -> trace {
+/// Makes \p conversations conversations from \p seed. Requests are in order of arrival.
+[[nodiscard]] inline auto make_workload(std::uint64_t seed, std::uint32_t conversations = 300) -> trace {
   struct turn {
     double arrival;
-    std::uint32_t session;
+    std::uint32_t conversation;
     std::uint32_t answer; // [tokens]
     std::uint32_t branches;
     std::uint32_t goes_on;     // the branch whose answer the next turn contains
@@ -70,13 +70,13 @@ private:
   for (auto const tokens : agents) { prompts.push_back(fresh(tokens)); }
 
   double start = 0;
-  for (std::uint32_t s = 0; s < sessions; ++s) {
+  for (std::uint32_t s = 0; s < conversations; ++s) {
     start += dice.between(200, 3000) / 1000.0;
     auto const agent = dice.chance(40);
     auto now = start;
     auto const steps = agent ? dice.between(3, 14) : dice.between(1, 8);
     for (std::uint32_t k = 0; k < steps; ++k) {
-      auto t = turn{.arrival = now, .session = s, .answer = 0, .branches = 1, .goes_on = 0, .said = {}};
+      auto t = turn{.arrival = now, .conversation = s, .answer = 0, .branches = 1, .goes_on = 0, .said = {}};
       if (k == 0) { t.said.push_back(prompts[dice.between(0, 2) + (agent ? 3 : 0)]); }
       t.said.push_back(
           fresh(agent ? (k == 0 ? dice.between(50, 600) : dice.between(60, 1800)) : dice.between(15, 400)));
@@ -92,10 +92,10 @@ private:
   std::stable_sort(turns.begin(), turns.end(), [](auto const& a, auto const& b) { return a.arrival < b.arrival; });
 
   auto out =
-      trace{.name = "workload of " + std::to_string(sessions) + " agents and chats, seed " + std::to_string(seed)};
-  auto so_far = std::vector<std::vector<segment>>(sessions);
+      trace{.name = "workload of " + std::to_string(conversations) + " agents and chats, seed " + std::to_string(seed)};
+  auto so_far = std::vector<std::vector<segment>>(conversations);
   for (auto const& t : turns) {
-    auto& talk = so_far[t.session];
+    auto& talk = so_far[t.conversation];
     talk.insert(talk.end(), t.said.begin(), t.said.end());
     auto r = request{.arrival = t.arrival,
                      .first_segment = out.segments.size(),

@@ -33,7 +33,9 @@ auto frequencies(std::vector<float> const& logits, sampling_options const& optio
   auto random = random_state{7};
   auto sampler = token_sampler{};
   auto out = std::vector<double>(logits.size());
-  for (unsigned i = 0; i < runs; ++i) { out[static_cast<std::size_t>(sampler.choose(logits, options, random).value())] += 1.0 / runs; }
+  for (unsigned i = 0; i < runs; ++i) {
+    out[static_cast<std::size_t>(sampler.choose(logits, options, random).value())] += 1.0 / runs;
+  }
   return out;
 }
 } // namespace
@@ -87,7 +89,8 @@ TEST_CASE("S39: greedy takes the largest logit, the lowest id among equals, and 
 }
 
 TEST_CASE("S39: where nothing can be chosen the answer is nothing") {
-  for (auto const& logits : {std::vector<float>{}, std::vector<float>{not_a_number, not_a_number}, std::vector<float>{-infinity, not_a_number}}) {
+  for (auto const& logits : {std::vector<float>{}, std::vector<float>{not_a_number, not_a_number},
+                             std::vector<float>{-infinity, not_a_number}}) {
     CHECK(chosen(logits, {}) == std::nullopt);
     CHECK(chosen(logits, {.temperature = 1.0}) == std::nullopt);
     CHECK(chosen(logits, {.temperature = 1.0, .top_k = 1, .top_p = 0.5}) == std::nullopt);
@@ -95,8 +98,8 @@ TEST_CASE("S39: where nothing can be chosen the answer is nothing") {
 }
 
 TEST_CASE("S34: exactly one number is drawn per choice, whatever the options") {
-  for (auto const& options : {sampling_options{1.0, 0, 1.0}, sampling_options{0.5, 2, 1.0}, sampling_options{2.0, 0, 0.3},
-                              sampling_options{1.0, 1, 0.01}}) {
+  for (auto const& options : {sampling_options{1.0, 0, 1.0}, sampling_options{0.5, 2, 1.0},
+                              sampling_options{2.0, 0, 0.3}, sampling_options{1.0, 1, 0.01}}) {
     auto random = random_state{9};
     auto other = random_state{9};
     static_cast<void>(token_sampler{}.choose(std::vector<float>{1, 2, 3}, options, random));

@@ -57,7 +57,8 @@ struct bool_forward : model_base {
 };
 static_assert(language_model<model_base>);
 static_assert(!language_model<int> && !language_model<no_run> && !language_model<throwing_vocabulary>);
-static_assert(!language_model<signed_vocabulary> && !language_model<mutable_vocabulary> && !language_model<plain_positions>);
+static_assert(!language_model<signed_vocabulary> && !language_model<mutable_vocabulary> &&
+              !language_model<plain_positions>);
 static_assert(!language_model<throwing_positions> && !language_model<no_forward> && !language_model<silent_forward>);
 static_assert(!language_model<bool_forward>);
 
@@ -74,7 +75,8 @@ struct fixed_clock : no_clock {
   fixed_clock() = default;
   fixed_clock(fixed_clock const&) = delete;
 };
-static_assert(!quire::clock<int> && !quire::clock<throwing_clock> && !quire::clock<mutable_clock>); // ::clock is a function
+static_assert(!quire::clock<int> && !quire::clock<throwing_clock> &&
+              !quire::clock<mutable_clock>); // ::clock is a function
 static_assert(!quire::clock<counting_clock> && !quire::clock<fixed_clock>);
 
 struct int_drafter {
@@ -116,7 +118,8 @@ TEST_CASE("S22: kept outputs are found by scope and every token, the least recen
   auto const prompt = std::vector<token_id>{1, 2, 3};
   auto const logits = std::vector<float>{0.5F, 0.25F};
   kept.keep(scope_number{1}, prompt, logits);
-  CHECK(std::vector<float>(kept.find(scope_number{1}, prompt).begin(), kept.find(scope_number{1}, prompt).end()) == logits);
+  CHECK(std::vector<float>(kept.find(scope_number{1}, prompt).begin(), kept.find(scope_number{1}, prompt).end()) ==
+        logits);
   CHECK(kept.find(scope_number{2}, prompt).empty());
   CHECK(kept.find(scope_number{1}, std::vector<token_id>{1, 2}).empty());
   CHECK(kept.find(scope_number{1}, std::vector<token_id>{1, 2, 4}).empty());

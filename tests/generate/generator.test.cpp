@@ -70,7 +70,8 @@ TEST_CASE("S39: the last position of the model is used, and one more is refused"
   auto s = toy_service<>{};
   s.model.positions = tokens(12);
   CHECK(s.generator.submit(s.wanting(ascending(8), 6)).error().message ==
-        "8 prompt tokens and 6 outputs need 13 positions and the model has 12: shorten the prompt or ask for fewer outputs");
+        "8 prompt tokens and 6 outputs need 13 positions and the model has 12: shorten the prompt or ask for fewer "
+        "outputs");
   auto whole = s.wanting(ascending(8), 5);
   whole.last_output = last_output_rule::forward;
   CHECK_FALSE(s.generator.submit(whole).has_value());
@@ -146,7 +147,9 @@ TEST_CASE("S41: 100 + 50 tokens are followed by 200: 148 are found in blocks of 
 
 TEST_CASE("S40: TTFT runs from the entry, TPOT over the later outputs, and the end is their sum") {
   auto s = toy_service<>{small(8)}; // room for one of the two
-  s.model.on_forward = [&](forward_batch const& batch) { s.time.advance(nanosecond_count{batch.tokens.size() * 100 + 7}); };
+  s.model.on_forward = [&](forward_batch const& batch) {
+    s.time.advance(nanosecond_count{batch.tokens.size() * 100 + 7});
+  };
   auto const a = s.submit(ascending(10), 12);
   auto late = s.wanting(ascending(12, 20), 9);
   late.entry = instant{400}; // the network took it in earlier
@@ -267,13 +270,17 @@ TEST_CASE("S39: end tokens and stop sequences end a generation, and are no visib
   static_cast<void>(s.model.network().recompute(plain));
   auto const said = plain.output;
   auto at = std::size_t{4}; // the first token there that was not said before
-  while (std::find(said.begin(), said.begin() + static_cast<std::ptrdiff_t>(at), said[at]) != said.begin() + static_cast<std::ptrdiff_t>(at)) { ++at; }
+  while (std::find(said.begin(), said.begin() + static_cast<std::ptrdiff_t>(at), said[at]) !=
+         said.begin() + static_cast<std::ptrdiff_t>(at)) {
+    ++at;
+  }
   auto const before = text(said.begin(), said.begin() + static_cast<std::ptrdiff_t>(at));
   auto with_end = s.wanting(ascending(5), 12);
   with_end.state.stop.end_tokens = {-5, said[at]};
   auto const a = s.submit(with_end);
   auto with_sequence = s.wanting(ascending(5), 12);
-  with_sequence.state.stop.sequences = {{}, {said[0], said[2]}, {said[3], said[4]}, {4, 5, said[0]}, {said[2], said[3], said[4]}};
+  with_sequence.state.stop.sequences = {
+      {}, {said[0], said[2]}, {said[3], said[4]}, {4, 5, said[0]}, {said[2], said[3], said[4]}};
   auto const b = s.submit(with_sequence);
   s.run();
   auto const& ra = s.generator.result(a);
@@ -500,7 +507,8 @@ static_assert(drafter<oracle_drafter>);
 TEST_CASE("B6: guesses are verified, wrong ones cut off, and the outputs are the same (cases 79, 80)") {
   for (unsigned right : {0U, 1U, 2U, 3U, 5U, 100U}) {
     for (unsigned k : {1U, 2U, 4U}) {
-      auto s = toy_service<default_policies, oracle_drafter>{small(64), {.draft = tokens(k)}, oracle_drafter{.right = right}};
+      auto s = toy_service<default_policies, oracle_drafter>{
+          small(64), {.draft = tokens(k)}, oracle_drafter{.right = right}};
       auto const id = s.submit(ascending(6), 15);
       while (!s.generator.idle()) {
         s.step();
@@ -675,4 +683,39 @@ TEST_CASE("S22: a hit whose copy is the one block too many is computed instead")
   CHECK(s.generator.result(id).reason == stop_reason::limit);
   CHECK(s.generator.result(id).cached == tokens(0));
   s.check_output(id);
+}
+
+TEST_CASE("S17: the oldest finishes even where it holds blocks twice") {
+  // What two compute at the same time is published by the first and kept twice by the other, until it ends.
+  auto s = toy_service<optimistic_policies>{small(12, 1), {.chunk = tokens(1)}};
+  auto const older = s.submit(ascending(3), 8);
+  auto const younger = s.submit(ascending(3), 8);
+  while (!s.generator.idle()) {
+    s.step();
+    auto order = s.generator.running();
+    if (order.size() == 2 && order.front() == older) { std::swap(order[0], order[1]); }
+    s.generator.reorder(order);
+  }
+  s.check_output(older);
+  s.check_output(younger);
+  CHECK(s.generator.result(older).reason == stop_reason::limit);
+  CHECK(s.generator.result(younger).reason == stop_reason::limit);
+  CHECK(s.generator.result(older).preemptions == 1); // alone, and yet without room
+}
+
+TEST_CASE("S41: who loses its blocks while it forwards its last output is over, with what it covers") {
+  auto s = toy_service<>{};
+  auto request = s.wanting(ascending(5), 3);
+  request.last_output = last_output_rule::forward;
+  auto const id = s.submit(request);
+  for (auto i = 0; i < 3; ++i) { s.step(); }
+  CHECK_FALSE(s.generator.result(id).over());
+  SECTION("new weights") {
+    s.generator.advance_epoch(running_requests::must_restart);
+    s.run();
+  }
+  SECTION("cancelled") { CHECK(s.generator.cancel(id)); }
+  CHECK(s.generator.result(id).reason == stop_reason::limit);
+  CHECK(s.generator.result(id).covered == tokens(7));
+  CHECK(s.generator.result(id).uncovered() == tokens(1));
 }

@@ -25,7 +25,8 @@ using quire_test::ContainsSubstring;
 class scratch_file {
 public:
   explicit scratch_file(std::vector<char> const& bytes)
-      : path_{std::filesystem::temp_directory_path() / ("quire_input_" + std::to_string(getpid()) + "_" + std::to_string(std::bit_cast<std::uintptr_t>(this)))} {
+      : path_{std::filesystem::temp_directory_path() /
+              ("quire_input_" + std::to_string(getpid()) + "_" + std::to_string(std::bit_cast<std::uintptr_t>(this)))} {
     auto out = std::ofstream{path_, std::ios::binary};
     out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
   }
@@ -49,7 +50,9 @@ auto small_checkpoint(std::vector<std::int32_t> const& header = {8, 12, 2, 2, 1,
   for (std::size_t i = 0; i < floats; ++i) { put(out, std::bit_cast<std::uint32_t>(static_cast<float>(i) / 1024)); }
   return out;
 }
-auto read(std::vector<char> const& bytes) -> llama2::checkpoint { return llama2::checkpoint::read(scratch_file{bytes}.path()); }
+auto read(std::vector<char> const& bytes) -> llama2::checkpoint {
+  return llama2::checkpoint::read(scratch_file{bytes}.path());
+}
 
 auto token_bytes(std::vector<std::string> const& words) -> std::vector<char> {
   auto out = std::vector<char>{};
@@ -84,7 +87,8 @@ TEST_CASE("checkpoint: files that are missing, truncated, oversized or corrupt a
   auto bytes = small_checkpoint();
   auto const size = bytes.size();
   bytes.pop_back();
-  CHECK_THROWS_WITH(read(bytes), ContainsSubstring("truncated: it has " + std::to_string(size - 1) + " bytes and its header asks for " + std::to_string(size)));
+  CHECK_THROWS_WITH(read(bytes), ContainsSubstring("truncated: it has " + std::to_string(size - 1) +
+                                                   " bytes and its header asks for " + std::to_string(size)));
   bytes.resize(28);
   CHECK_THROWS_WITH(read(bytes), ContainsSubstring("truncated"));
   bytes.resize(27);
@@ -99,12 +103,15 @@ TEST_CASE("checkpoint: files that are missing, truncated, oversized or corrupt a
   CHECK_THROWS_WITH(read(small_checkpoint({8, 12, 2, 0, 1, 20, 16})), ContainsSubstring("heads = 0"));
   CHECK_THROWS_WITH(read(small_checkpoint({8, 12, 2, 2, 0, 20, 16})), ContainsSubstring("kv_heads = 0"));
   CHECK_THROWS_WITH(read(small_checkpoint({8, 12, 2, 2, 1, 0, 16})), ContainsSubstring("vocabulary = 0"));
-  CHECK_THROWS_WITH(read(small_checkpoint({8, 12, 2, 2, 1, std::numeric_limits<std::int32_t>::min(), 16})), ContainsSubstring("vocabulary = -2147483648"));
+  CHECK_THROWS_WITH(read(small_checkpoint({8, 12, 2, 2, 1, std::numeric_limits<std::int32_t>::min(), 16})),
+                    ContainsSubstring("vocabulary = -2147483648"));
   CHECK_THROWS_WITH(read(small_checkpoint({8, 12, 2, 2, 1, 20, 0})), ContainsSubstring("positions = 0"));
   CHECK_THROWS_WITH(read(small_checkpoint({8, 12, 2, 3, 1, 20, 16})), ContainsSubstring("do not divide"));
-  CHECK_THROWS_WITH(read(small_checkpoint({8, 12, 2, 8, 1, 20, 16})), ContainsSubstring("do not divide")); // heads of one element
+  CHECK_THROWS_WITH(read(small_checkpoint({8, 12, 2, 8, 1, 20, 16})),
+                    ContainsSubstring("do not divide")); // heads of one element
   CHECK_THROWS_WITH(read(small_checkpoint({8, 12, 2, 4, 3, 20, 16})), ContainsSubstring("do not divide"));
-  CHECK_THROWS_WITH(read(small_checkpoint({65536, 262144, 1024, 4096, 4096, 4194304, 4194304})), ContainsSubstring("truncated"));
+  CHECK_THROWS_WITH(read(small_checkpoint({65536, 262144, 1024, 4096, 4096, 4194304, 4194304})),
+                    ContainsSubstring("truncated"));
   bytes = small_checkpoint();
   for (std::size_t i = 0; i < 4; ++i) { bytes[28 + 4 * 17 + i] = static_cast<char>(0xFF); }
   CHECK_THROWS_WITH(read(bytes), ContainsSubstring("weight number 17 is no finite number"));
@@ -112,7 +119,9 @@ TEST_CASE("checkpoint: files that are missing, truncated, oversized or corrupt a
 
 TEST_CASE("tokenizer: files that are cut off or belong to another model are refused with the reason") {
   auto const words = std::vector<std::string>{"<unk>", "<s>", "</s>", "a", " b"};
-  auto const load = [](std::vector<char> const& bytes, std::uint32_t n) { return llama2::tokenizer::read(scratch_file{bytes}.path(), n); };
+  auto const load = [](std::vector<char> const& bytes, std::uint32_t n) {
+    return llama2::tokenizer::read(scratch_file{bytes}.path(), n);
+  };
   auto bytes = token_bytes(words);
   CHECK(load(bytes, 5).tokens()[4].text == " b");
   CHECK_THROWS_WITH(load(bytes, 6), ContainsSubstring("token 5 of 6 is cut off"));
@@ -144,9 +153,10 @@ TEST_CASE("tokenizer: the best pair is merged first, bytes stand in for characte
   CHECK(t.encode("\xC3\xA9") == std::vector<quire::token_id>{1, 259, 263});
   CHECK(t.encode("\xC3\xA4") == std::vector<quire::token_id>{1, 259, 3 + 0xC3, 3 + 0xA4});
   CHECK(t.encode("\xC3") == std::vector<quire::token_id>{1, 259, 3 + 0xC3}); // cut off: bytes still
-  CHECK(t.decode({259, 264, 3 + 0x41}) == "abA"); // the first space is not printed
+  CHECK(t.decode({259, 264, 3 + 0x41}) == "abA");                            // the first space is not printed
   CHECK(t.decode({259, 264}, 264) == " ab");
   CHECK_THROWS_WITH(t.decode({9999}), ContainsSubstring("there is no token 9999"));
   CHECK_THROWS_WITH(t.decode({-1}), ContainsSubstring("there is no token -1"));
-  CHECK_THROWS_WITH((llama2::tokenizer{{{"<unk>", 0}, {"<s>", 0}, {" ", 0}}}.encode("x")), ContainsSubstring("cannot spell"));
+  CHECK_THROWS_WITH((llama2::tokenizer{{{"<unk>", 0}, {"<s>", 0}, {" ", 0}}}.encode("x")),
+                    ContainsSubstring("cannot spell"));
 }

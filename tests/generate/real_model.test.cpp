@@ -38,7 +38,9 @@ struct misleading_drafter {
       if (text.size() >= whole.size() || !std::equal(text.begin(), text.end(), whole.begin())) { continue; }
       auto const count = std::min(guesses.size(), whole.size() - text.size());
       std::copy_n(whole.begin() + static_cast<std::ptrdiff_t>(text.size()), count, guesses.begin());
-      if (auto const wrong = asked++ % (guesses.size() + 1); wrong < count) { guesses[wrong] = (guesses[wrong] + 1) % 512; }
+      if (auto const wrong = asked++ % (guesses.size() + 1); wrong < count) {
+        guesses[wrong] = (guesses[wrong] + 1) % 512;
+      }
       return count;
     }
     return 0;
@@ -64,7 +66,8 @@ TEST_CASE("S4: the real model agrees with its float64 reference: logits, keys, v
     CHECK(distance(s.memory.keys(0).subspan(place, shape.kv_dim()), golden["k_layer0_last"]) < 1e-5);
     CHECK(distance(s.memory.values(0).subspan(place, shape.kv_dim()), golden["v_layer0_last"]) < 1e-5);
     CHECK(distance(s.memory.keys(shape.layers - 1).subspan(place, shape.kv_dim()), golden["k_lastlayer_last"]) < 1e-5);
-    CHECK(distance(s.memory.values(shape.layers - 1).subspan(place, shape.kv_dim()), golden["v_lastlayer_last"]) < 1e-5);
+    CHECK(distance(s.memory.values(shape.layers - 1).subspan(place, shape.kv_dim()), golden["v_lastlayer_last"]) <
+          1e-5);
     s.run();
     auto const& out = s.outputs[id];
     CHECK(distance(out.logits.front(), golden["prompt_logits"]) < 1e-4);
@@ -104,7 +107,8 @@ TEST_CASE("S4: cached execution equals a full recompute to the last bit", "[real
       work_done += s.generator.take(id).computed;
     }
     CHECK(differences == 0);
-    CHECK(s.generator.computed() == recompute_work({tokens(static_cast<unsigned>(data->prompt(i).size())), tokens(static_cast<unsigned>(outputs))}));
+    CHECK(s.generator.computed() == recompute_work({tokens(static_cast<unsigned>(data->prompt(i).size())),
+                                                    tokens(static_cast<unsigned>(outputs))}));
   }
   CHECK(work_done.positions > 29'000); // beside some 520 with the cache: a count of operations
 }
@@ -202,11 +206,10 @@ TEST_CASE("B7: forks anywhere say the same as their parent, and so does the pare
   s.check_case(3, parent, base);
   CHECK(forks.size() >= 6);
   for (auto const id : forks) { CHECK(s.generator.result(id).state.output == base[3].tokens); }
-  auto const samples = s.generator
-                           .submit_samples({.scope = s.scope,
-                                            .state = {.prompt = data->prompt(4), .stop = {.limit = tokens(58)}}},
-                                           3)
-                           .value();
+  auto const samples =
+      s.generator
+          .submit_samples({.scope = s.scope, .state = {.prompt = data->prompt(4), .stop = {.limit = tokens(58)}}}, 3)
+          .value();
   s.run();
   for (auto const id : samples) { s.check_case(4, id, base); }
 }
@@ -287,11 +290,14 @@ TEST_CASE("S39: what the real model cannot take is refused with a reason", "[rea
   if (data == nullptr) { return; }
   auto s = storyteller<>{*data};
   auto const refused = [&](std::vector<token_id> prompt, unsigned outputs) {
-    return s.generator.submit({.scope = s.scope, .state = {.prompt = std::move(prompt), .stop = {.limit = tokens(outputs)}}}).error();
+    return s.generator
+        .submit({.scope = s.scope, .state = {.prompt = std::move(prompt), .stop = {.limit = tokens(outputs)}}})
+        .error();
   };
   CHECK(refused({1, 512}, 1).message == "token 512 at place 1 is unknown: the vocabulary has 512 tokens");
   CHECK(refused(std::vector<token_id>(513, 5), 1).message ==
-        "513 prompt tokens and 1 outputs need 513 positions and the model has 512: shorten the prompt or ask for fewer outputs");
+        "513 prompt tokens and 1 outputs need 513 positions and the model has 512: shorten the prompt or ask for fewer "
+        "outputs");
   auto const id = s.submit(std::vector<token_id>(511, 5), 2); // to the very last position
   s.run();
   CHECK(s.generator.result(id).covered == tokens(512));

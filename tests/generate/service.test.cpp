@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The example's service, with the network that needs no file: what the program shows is true.
+#include "generate/service.hpp"
 #include "generate/built_in.hpp"
 #include "generate/equivalence.hpp"
 #include "generate/input_error.hpp"
 #include "generate/options.hpp"
 #include "generate/report.hpp"
-#include "generate/service.hpp"
 #include "generate/stopwatch.hpp"
 
 #include "support/catch_compat.hpp"
@@ -49,7 +49,8 @@ TEST_CASE("generate: the built-in network tells its tale, and every letter can b
   auto s = llama2::service{n.file, n.words, wanted};
   s.run(nothing);
   auto const& r = s.result(s.stories()[0]);
-  CHECK(n.words.decode({r.visible().begin(), r.visible().begin() + 6}, s.stories()[0].ids.back()) == " it at different pages, yet every");
+  CHECK(n.words.decode({r.visible().begin(), r.visible().begin() + 6}, s.stories()[0].ids.back()) ==
+        " it at different pages, yet every");
 }
 
 TEST_CASE("S4: the program's own comparison calls an exact run numeric, and could have told") {
@@ -74,8 +75,10 @@ TEST_CASE("S4: the program's own comparison calls a spoiled block structural") {
   auto steps = 0;
   s.run([&] {
     if (++steps != 8) { return; }
-    auto const at = std::size_t{s.generator().sequence_of(s.stories()[0].id)->blocks()[1].value()} * s.memory().block_tokens() * s.memory().width();
-    std::fill_n(s.memory().keys(1).begin() + static_cast<std::ptrdiff_t>(at), s.memory().width(), 0.0F); // one key of one layer
+    auto const at = std::size_t{s.generator().sequence_of(s.stories()[0].id)->blocks()[1].value()} *
+                    s.memory().block_tokens() * s.memory().width();
+    std::fill_n(s.memory().keys(1).begin() + static_cast<std::ptrdiff_t>(at), s.memory().width(),
+                0.0F); // one key of one layer
   });
   CHECK(llama2::check_equivalence(s, network().file.shape()).report.verdict == quire::equivalence_verdict::structural);
 }

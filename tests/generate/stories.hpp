@@ -60,8 +60,12 @@ struct stories {
     return found;
   }
   auto cases() const -> std::size_t { return golden["cases"].size(); }
-  auto prompt(std::size_t i) const -> std::vector<quire::token_id> { return golden["cases"][i]["ids"].get<std::vector<quire::token_id>>(); }
-  auto greedy(std::size_t i) const -> std::vector<quire::token_id> { return golden["cases"][i]["greedy"].get<std::vector<quire::token_id>>(); }
+  auto prompt(std::size_t i) const -> std::vector<quire::token_id> {
+    return golden["cases"][i]["ids"].get<std::vector<quire::token_id>>();
+  }
+  auto greedy(std::size_t i) const -> std::vector<quire::token_id> {
+    return golden["cases"][i]["greedy"].get<std::vector<quire::token_id>>();
+  }
 };
 
 /// Outputs of one generation with the logits that each was chosen from.
@@ -94,25 +98,29 @@ public:
 
   explicit storyteller(stories const& from, unsigned block_tokens = 16, quire::generator_options const& how = {},
                        unsigned blocks = 0, Drafter drafter = {})
-      : data{&from}, cache{quire::cache_options{.blocks = quire::block_count{blocks != 0 ? blocks : 4096 / block_tokens},
-                                                .block_tokens = quire::token_count{block_tokens}}},
+      : data{&from},
+        cache{quire::cache_options{.blocks = quire::block_count{blocks != 0 ? blocks : 4096 / block_tokens},
+                                   .block_tokens = quire::token_count{block_tokens}}},
         scope{cache.open_scope(quire::compute_identity{some_fields()}, domain_of("reader"))},
         memory{from.file.shape(), cache.capacity(), cache.block_tokens()}, attention{from.file.shape(), memory},
         network{from.file, attention}, generator{cache, network, how, {}, std::move(drafter)} {}
   storyteller(storyteller const&) = delete;
 
-  auto submit(std::vector<quire::token_id> prompt, std::size_t outputs_wanted, quire::reuse_rule reuse = quire::reuse_rule::read_and_write)
-      -> quire::generation_id {
-    auto const id = generator.submit(
-        {.scope = scope,
-         .state = {.prompt = std::move(prompt), .stop = {.limit = quire::token_count{static_cast<std::uint32_t>(outputs_wanted)}}},
-         .reuse = reuse});
+  auto submit(std::vector<quire::token_id> prompt, std::size_t outputs_wanted,
+              quire::reuse_rule reuse = quire::reuse_rule::read_and_write) -> quire::generation_id {
+    auto const id =
+        generator.submit({.scope = scope,
+                          .state = {.prompt = std::move(prompt),
+                                    .stop = {.limit = quire::token_count{static_cast<std::uint32_t>(outputs_wanted)}}},
+                          .reuse = reuse});
     INFO((id ? std::string{} : id.error().message));
     REQUIRE(id.has_value());
     return *id;
   }
   /// Submits golden case \p i: its outputs, and one more for the logits behind the last.
-  auto submit_case(std::size_t i) -> quire::generation_id { return submit(data->prompt(i), data->greedy(i).size() + 1); }
+  auto submit_case(std::size_t i) -> quire::generation_id {
+    return submit(data->prompt(i), data->greedy(i).size() + 1);
+  }
   auto submit_cases() -> std::vector<quire::generation_id> {
     auto out = std::vector<quire::generation_id>{};
     for (std::size_t i = 0; i < data->cases(); ++i) { out.push_back(submit_case(i)); }
@@ -151,7 +159,9 @@ template <class Values>
 auto distance(Values const& a, nlohmann::json const& b) -> double {
   REQUIRE(a.size() == b.size());
   auto out = 0.0;
-  for (std::size_t i = 0; i < a.size(); ++i) { out = std::max(out, std::fabs(static_cast<double>(a[i]) - b[i].template get<double>())); }
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    out = std::max(out, std::fabs(static_cast<double>(a[i]) - b[i].template get<double>()));
+  }
   return out;
 }
 

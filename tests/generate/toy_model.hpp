@@ -55,7 +55,9 @@ struct toy_network {
   }
   static constexpr std::uint64_t first_kv = 0xcbf2'9ce4'8422'2325ULL;
   /// Adds what a query sees at one position.
-  static auto seen(std::uint64_t sum, std::uint64_t kv, std::size_t position) -> std::uint64_t { return mixed(sum + kv * (2 * position + 1)); }
+  static auto seen(std::uint64_t sum, std::uint64_t kv, std::size_t position) -> std::uint64_t {
+    return mixed(sum + kv * (2 * position + 1));
+  }
   auto logits(std::uint64_t sum, std::span<float> out) const -> void {
     for (std::size_t v = 0; v < out.size(); ++v) { out[v] = static_cast<float>(mixed(sum + v) >> 40U) * 0x1.0p-21F; }
   }
@@ -89,7 +91,8 @@ struct toy_network {
 class toy_model {
 public:
   toy_model(quire::block_count blocks, quire::token_count block_tokens, toy_network network = {})
-      : network_{network}, unit_{block_tokens.value()}, device_(std::size_t{blocks.value()} * unit_, 0xdead), blocks_{blocks} {}
+      : network_{network}, unit_{block_tokens.value()}, device_(std::size_t{blocks.value()} * unit_, 0xdead),
+        blocks_{blocks} {}
 
   [[nodiscard]] auto vocabulary() const noexcept -> std::size_t { return network_.vocabulary; }
   [[nodiscard]] auto max_positions() const noexcept -> quire::token_count { return positions; }
@@ -180,7 +183,8 @@ public:
   quire::manual_clock time{quire::instant{1000}};
   generator_type generator;
 
-  explicit toy_service(quire::cache_options const& options = small(), quire::generator_options const& how = {}, Drafter drafter = {})
+  explicit toy_service(quire::cache_options const& options = small(), quire::generator_options const& how = {},
+                       Drafter drafter = {})
       : cache{options}, scope{open("tenant")}, model{options.blocks, options.block_tokens},
         generator{cache, model, how, shared_clock{&time}, std::move(drafter)} {}
   toy_service(toy_service const&) = delete;
@@ -205,7 +209,9 @@ public:
     REQUIRE(id.has_value());
     return *id;
   }
-  auto submit(token_list prompt, unsigned limit) -> quire::generation_id { return submit(wanting(std::move(prompt), limit)); }
+  auto submit(token_list prompt, unsigned limit) -> quire::generation_id {
+    return submit(wanting(std::move(prompt), limit));
+  }
   auto check() const -> void {
     auto const proven = cache.audit();
     INFO((proven ? std::string{} : proven.error()));

@@ -303,7 +303,8 @@ TEST_CASE("S44: a recorder keeps what was performed, in order") {
 
 TEST_CASE("S44: without memory for the record nothing is performed") {
   struct counting_backend : null_backend<> {
-    int* calls = nullptr;
+    explicit counting_backend(int& counter) : calls{&counter} {}
+    int* calls;
     auto run(std::span<action const>) const -> expected<void> {
       ++*calls;
       return {};
@@ -315,8 +316,7 @@ TEST_CASE("S44: without memory for the record nothing is performed") {
   };
   struct state {
     int calls = 0;
-    recording_backend<counting_backend> backend =
-        recording_backend<counting_backend>{counting_backend{.calls = &calls}};
+    recording_backend<counting_backend> backend = recording_backend<counting_backend>{counting_backend{calls}};
     view_fixture arrays = view_fixture{4, 4, 2, {{.blocks = {2, 0}, .cached = 0, .queries = 5}}};
   };
   auto const setup = [] { return std::make_unique<state>(); };

@@ -38,6 +38,7 @@ public:
     std::uint64_t released = 0;  ///< When it became idle.
     std::uint64_t published = 0; ///< When it was published.
     std::uint32_t uses = 1;      ///< Requests that were admitted onto it, its publisher included.
+    std::uint32_t children = 0;  ///< Cached blocks right below it.
   };
 
   /// Orders victims by \p order; \p runs as above.
@@ -92,21 +93,16 @@ public:
   void publish(path const& p, std::uint32_t block, bool owned, bool first) {
     auto above = p;
     above.pop_back();
-    auto const joins = runs_ && above.size() > 1 && (!first || (owned && blocks_.at(above).pins == 1 && !has_children(above)));
+    auto const joins = runs_ && above.size() > 1 && (!first || (owned && blocks_.at(above).pins == 1 && blocks_.at(above).children == 0));
     auto const when = joins ? blocks_.at(above).published : ++clock_;
-    blocks_.emplace(p, entry{block, 1, 0, when, 1});
-  }
-  /// True if a block hangs below \p p.
-  [[nodiscard]] auto has_children(path const& p) const -> bool {
-    auto const next = blocks_.upper_bound(p);
-    return next != blocks_.end() && is_prefix(p, next->first);
+    put(p, entry{block, 1, 0, when, 1, 0});
   }
   /// Path of the next victim, empty if there is none.
   [[nodiscard]] auto victim() const -> path {
     auto const* best = static_cast<path const*>(nullptr);
     auto least = std::tuple<std::uint64_t, std::uint64_t, std::uint64_t>{};
     for (auto const& [p, e] : blocks_) {
-      if (e.pins != 0 || has_children(p)) { continue; }
+      if (e.pins != 0 || e.children != 0) { continue; }
       auto const deep = ~std::uint64_t{p.size()};
       auto const key = order_ == model_order::fifo  ? std::tuple{e.published, deep, std::uint64_t{0}}
                        : order_ == model_order::lru ? std::tuple{e.released, deep, std::uint64_t{0}}
@@ -122,22 +118,31 @@ public:
   auto take(path const& p) -> entry {
     auto const e = blocks_.at(p);
     blocks_.erase(p);
+    count_children(p, -1);
     return e;
   }
   /// Puts a block back that was taken.
-  void put(path const& p, entry const& e) { blocks_.emplace(p, e); }
+  void put(path const& p, entry const& e) {
+    blocks_.emplace(p, e);
+    count_children(p, 1);
+  }
   /// Idle blocks.
   [[nodiscard]] auto evictable() const -> std::size_t {
     return static_cast<std::size_t>(std::count_if(blocks_.begin(), blocks_.end(), [](auto const& b) { return b.second.pins == 0; }));
   }
   /// Everything that is cached.
-  [[nodiscard]] auto all() -> std::map<path, entry>& { return blocks_; }
+  [[nodiscard]] auto all() const -> std::map<path, entry> const& { return blocks_; }
   /// True if \p a is \p b or lies above it.
   [[nodiscard]] static auto is_prefix(path const& a, path const& b) -> bool {
     return a.size() <= b.size() && std::equal(a.begin(), a.end(), b.begin());
   }
 
 private:
+  void count_children(path p, int more) {
+    p.pop_back();
+    if (p.size() > 1) { blocks_.at(p).children += static_cast<std::uint32_t>(more); }
+  }
+
   model_order order_;
   bool runs_;
   std::uint64_t clock_ = 0;

@@ -48,11 +48,12 @@ struct index_command {
 struct index_size {
   std::uint32_t blocks = 16;
   std::uint32_t block_tokens = 4;
-  std::uint32_t longest = 8;  ///< [blocks] of a request.
-  std::uint32_t symbols = 2;  ///< Different blocks at one place.
+  std::uint32_t longest = 8;   ///< [blocks] of a request.
+  std::uint32_t usual = 8;     ///< [blocks] of nearly all requests.
+  std::uint32_t symbols = 2;   ///< Different blocks at one place.
   std::uint32_t branching = 2; ///< 1 in so many blocks may be another symbol than 0.
   friend auto operator<<(std::ostream& out, index_size const& s) -> std::ostream& {
-    return out << s.blocks << " blocks of " << s.block_tokens << ", longest " << s.longest << ", " << s.symbols << " symbols, 1 in "
+    return out << s.blocks << " blocks of " << s.block_tokens << ", longest " << s.longest << ", usual " << s.usual << ", " << s.symbols << " symbols, 1 in "
                << s.branching;
   }
 };
@@ -124,7 +125,7 @@ private:
   [[nodiscard]] auto token(std::uint32_t symbol, std::uint32_t i) const -> quire::token_id {
     auto const first = i == 0 && symbol % 2 == 1;
     auto const last = i + 1 == size_.block_tokens && symbol / 2 % 2 == 1;
-    return static_cast<quire::token_id>((first ? 1U : 0U) + (last ? 2U : 0U));
+    return static_cast<quire::token_id>(symbol / 4 * 8 + (first ? 1U : 0U) + (last ? 2U : 0U));
   }
   [[nodiscard]] auto tokens_of(path const& p) const -> std::vector<quire::token_id> {
     auto out = std::vector<quire::token_id>{};
@@ -144,7 +145,7 @@ private:
       auto const& old = bank_[dice.below(bank_.size())];
       p.assign(old.begin(), old.begin() + 1 + dice.below(old.size()));
     }
-    auto const length = 1 + dice.below(size_.longest);
+    auto const length = 1 + dice.below(dice.one_in(10) ? size_.longest : size_.usual);
     while (p.size() <= length) { p.push_back(symbol(dice)); }
     if (bank_.size() < 16) {
       bank_.push_back(p);
@@ -251,8 +252,12 @@ private:
     }
     claimed_.clear();
   }
+  /// True if a block that is claimed hangs on the very block at \p p.
   [[nodiscard]] auto claimed_below(path const& p) const -> bool {
-    return std::any_of(claimed_.begin(), claimed_.end(), [&](auto const& c) { return c.p.size() == p.size() + 1 && model_prefix::is_prefix(p, c.p); });
+    auto const is_claimed = [&](path const& q) { return std::any_of(claimed_.begin(), claimed_.end(), [&](auto const& c) { return c.p == q; }); };
+    return !is_claimed(p) && std::any_of(claimed_.begin(), claimed_.end(), [&](auto const& c) {
+      return c.p.size() == p.size() + 1 && model_prefix::is_prefix(p, c.p);
+    });
   }
 
   // --- holders ------------------------------------------------------------------------------------------------------
@@ -271,7 +276,7 @@ private:
   void grow(std::uint32_t a, toy_dice& dice) {
     if (holders_.empty()) { return; }
     auto& h = holders_[a % holders_.size()];
-    auto more = path(1 + dice.below(dice.one_in(4) ? size_.longest : 3));
+    auto more = path(1 + dice.below(dice.one_in(4) ? size_.usual : 3));
     for (auto& s : more) { s = symbol(dice); }
     publish(h, more);
   }
@@ -381,31 +386,29 @@ private:
     }
     std::set<std::uint32_t> sunk;
     index_.remove(doomed, [&](quire::block_id b) { toy_check(sunk.insert(b.value()).second, "removed twice"); });
-    std::erase_if(model_.all(), [&](auto const& b) {
-      auto const goes = std::any_of(gone.begin(), gone.end(), [&](auto const& g) { return model_prefix::is_prefix(g, b.first); });
-      toy_check(goes == sunk.contains(b.second.block), "removed too much or too little");
-      if (goes) { free_.push_back(b.second.block); }
-      return goes;
-    });
+    std::vector<path> leaving;
+    for (auto const& [p, e] : model_.all()) {
+      auto const goes = std::any_of(gone.begin(), gone.end(), [&](auto const& g) { return model_prefix::is_prefix(g, p); });
+      toy_check(goes == sunk.contains(e.block), "removed too much or too little");
+      if (goes) { leaving.push_back(p); }
+    }
+    for (; !leaving.empty(); leaving.pop_back()) { free_.push_back(model_.take(leaving.back()).block); } // deepest first
     coverage_["removed"] += sunk.size();
   }
   void relocate(toy_dice& dice) {
     if (!claimed_.empty() || free_.empty()) { return; }
     auto to = std::vector<quire::block_id>(size_.blocks);
-    for (auto& [p, e] : model_.all()) {
-      if (dice.one_in(2) && !free_.empty()) {
-        auto const place = free_[dice.below(free_.size())];
-        if (to[place]) { continue; }
-        std::replace(free_.begin(), free_.end(), place, e.block); // moved from, but not a target any more
-        to[e.block] = quire::block_id{place};
-        blocked_.insert(e.block);
-        e.block = place;
-        std::erase_if(free_, [&](auto b) { return blocked_.contains(b); });
-        ++coverage_["moved"];
-      }
+    auto left = std::vector<std::uint32_t>{}; // no target in this round
+    for (auto const& entry : model_.all()) {
+      if (free_.empty() || dice.one_in(2)) { continue; }
+      auto& e = model_.at(entry.first);
+      std::swap(free_[dice.below(free_.size())], free_.back());
+      to[e.block] = quire::block_id{free_.back()};
+      left.push_back(std::exchange(e.block, free_.back()));
+      free_.pop_back();
+      ++coverage_["moved"];
     }
-    free_.insert(free_.end(), blocked_.begin(), blocked_.end());
-    blocked_.clear();
+    free_.insert(free_.end(), left.begin(), left.end());
     index_.relocate(to);
   }
 
@@ -417,7 +420,6 @@ private:
   std::vector<path> bank_;
   std::vector<holder> holders_;
   std::vector<claimed_block> claimed_;
-  std::set<std::uint32_t> blocked_;
   std::map<std::uint32_t, bool> busy_;
   bool used_since_claim_ = false;
   std::map<std::string, std::uint64_t> coverage_;

@@ -10,6 +10,7 @@
 ///     logits    [ V floats       ]         one row of V per wanted position, in the order of `wanted`
 
 #include <quire/core/types.hpp>
+#include <quire/generate/generation_id.hpp>
 #include <quire/view/batch_view.hpp>
 
 #include <cstddef>
@@ -28,6 +29,9 @@ struct forward_batch {
   std::span<std::uint32_t const> wanted = {};
   /// \shape [W, V] where they go.
   std::span<float> logits = {};
+  /// \shape [B] whose row it is, for models with inputs of their own: a cross-attention source, an adapter. A row itself
+  /// is never an identity (S19). May be empty where nobody needs it.
+  std::span<generation_id const> of = {};
 
   /// Logits of wanted position number \p i. \pre `i < wanted.size()`
   [[nodiscard]] auto logits_of(std::size_t i) const noexcept -> std::span<float> {

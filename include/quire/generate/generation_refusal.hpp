@@ -12,8 +12,8 @@ namespace quire {
 
 /// A refused request. Nothing has changed.
 struct generation_refusal {
-  errc code = errc::ok;    ///< The kind.
-  std::string message{};   ///< What was wrong, with figures, and what would work.
+  errc code = errc::ok;  ///< The kind.
+  std::string message{}; ///< What was wrong, with figures, and what would work.
 };
 
 } // namespace quire

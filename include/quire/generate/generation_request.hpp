@@ -22,12 +22,12 @@ enum class last_output_rule : std::uint8_t {
 
 /// A request. Scope and state have no default; outputs in the state are what an earlier run has saved.
 struct generation_request {
-  scope_number scope;                                   ///< For whom and under which conditions.
-  generation_state state;                               ///< Prompt, choice, stop rules.
-  reuse_rule reuse = reuse_rule::read_and_write;        ///< What it shares.
+  scope_number scope;                                     ///< For whom and under which conditions.
+  generation_state state;                                 ///< Prompt, choice, stop rules.
+  reuse_rule reuse = reuse_rule::read_and_write;          ///< What it shares.
   last_output_rule last_output = last_output_rule::leave; ///< What becomes of the last output.
-  std::optional<instant> entry = {};                    ///< The agreed entry; nothing = the call of `submit`.
-  std::optional<nanosecond_count> time_limit = {};      ///< From the entry; then it times out.
+  std::optional<instant> entry = {};                      ///< The agreed entry; nothing = the call of `submit`.
+  std::optional<nanosecond_count> time_limit = {};        ///< From the entry; then it times out.
 };
 
 } // namespace quire

@@ -24,11 +24,11 @@ struct generation_result {
   token_count cached{};                   ///< [tokens] of the prompt that were found at the first admission.
   token_count covered{};                  ///< [tokens] L: positions whose KV was computed or found.
   generation_times times = {};            ///< S40.
-  work computed = {};                     ///< Positions and pairs of its own forward passes, rejected drafts included (S8).
-  work recompute = {};                    ///< The same without any cache: a forward of the whole text per output (S8).
-  std::uint32_t preemptions = 0;          ///< How often it lost its blocks.
-  token_count drafted{};                  ///< [tokens] guessed for it (B6).
-  token_count accepted{};                 ///< [tokens] of them that were right.
+  work computed = {};            ///< Positions and pairs of its own forward passes, rejected drafts included (S8).
+  work recompute = {};           ///< The same without any cache: a forward of the whole text per output (S8).
+  std::uint32_t preemptions = 0; ///< How often it lost its blocks.
+  token_count drafted{};         ///< [tokens] guessed for it (B6).
+  token_count accepted{};        ///< [tokens] of them that were right.
 
   /// True if nothing more will come.
   [[nodiscard]] auto over() const noexcept -> bool { return reason != stop_reason::none; }

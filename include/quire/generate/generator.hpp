@@ -59,7 +59,8 @@ namespace quire {
 /// \tparam Drafter models `drafter`
 template <class Cache, class Model, class Clock, class Drafter>
 class generator {
-  static_assert(language_model<Model>, "generator: Model must model quire::language_model (docs/concepts/language_model.md)");
+  static_assert(language_model<Model>,
+                "generator: Model must model quire::language_model (docs/concepts/language_model.md)");
   static_assert(clock<Clock>, "generator: Clock must model quire::clock (docs/concepts/clock.md)");
   static_assert(drafter<Drafter>, "generator: Drafter must model quire::drafter (generate/concepts.hpp)");
 
@@ -151,7 +152,8 @@ public:
     prepare(plan->results());
     if (auto const done = model_->run(plan->launch()); !done) { return refuse(done.error()); } // the plan drops itself
     if (!tokens_.empty()) {
-      auto const batch = forward_batch{.view = plan->view(), .tokens = tokens_, .wanted = wanted_, .logits = logits_};
+      auto const batch =
+          forward_batch{.view = plan->view(), .tokens = tokens_, .wanted = wanted_, .logits = logits_, .of = of_};
       if (auto const done = model_->forward(batch); !done) { return refuse(done.error()); }
     }
     static_cast<void>(cache_->commit(std::move(*plan))); // nothing can have ended it meanwhile
@@ -159,7 +161,8 @@ public:
     for (auto const& row : rows_) {
       if (row.status == errc::ok) { settle(row, now); }
     }
-    return make_room() ? expected<std::span<emitted_token const>>{std::span<emitted_token const>{emitted_}} : refuse(errc::no_blocks);
+    return make_room() ? expected<std::span<emitted_token const>>{std::span<emitted_token const>{emitted_}}
+                       : refuse(errc::no_blocks);
   }
   /// Steps until everybody is over. \errors as `step`
   auto run() -> expected<void> {
@@ -230,8 +233,8 @@ private:
     generation_id id;
     generation_request request; // its state is in `result`
     generation_result result;
-    sequence seq{};              // while it runs
-    std::vector<token_id> text;  // prompt and output, side by side as steps want them
+    sequence seq{};             // while it runs
+    std::vector<token_id> text; // prompt and output, side by side as steps want them
     std::vector<token_id> guesses{};
     std::vector<member*> followers{}; // samples that wait for this one's prompt
     generation_id leader{};
@@ -259,19 +262,21 @@ private:
       for (std::size_t i = 0; i < text->size(); ++i) {
         auto const token = (*text)[i];
         if (token < 0 || static_cast<std::size_t>(token) >= model_->vocabulary()) {
-          return generation_refusal{errc::out_of_range, "token " + std::to_string(token) + " at place " + std::to_string(i) +
-                                                            " is unknown: the vocabulary has " +
+          return generation_refusal{errc::out_of_range, "token " + std::to_string(token) + " at place " +
+                                                            std::to_string(i) + " is unknown: the vocabulary has " +
                                                             std::to_string(model_->vocabulary()) + " tokens"};
         }
       }
     }
     auto const most = std::uint64_t{model_->max_positions().value()};
-    auto const covers = s.prompt.size() + s.stop.limit.value() - (request.last_output == last_output_rule::leave ? 1U : 0U);
+    auto const covers =
+        s.prompt.size() + s.stop.limit.value() - (request.last_output == last_output_rule::leave ? 1U : 0U);
     if (covers > most) {
-      return generation_refusal{errc::never_fits,
-                                std::to_string(s.prompt.size()) + " prompt tokens and " + std::to_string(s.stop.limit.value()) +
-                                    " outputs need " + std::to_string(covers) + " positions and the model has " +
-                                    std::to_string(most) + ": shorten the prompt or ask for fewer outputs"};
+      return generation_refusal{errc::never_fits, std::to_string(s.prompt.size()) + " prompt tokens and " +
+                                                      std::to_string(s.stop.limit.value()) + " outputs need " +
+                                                      std::to_string(covers) + " positions and the model has " +
+                                                      std::to_string(most) +
+                                                      ": shorten the prompt or ask for fewer outputs"};
     }
     auto const budget = std::uint64_t{s.prompt.size()} + s.stop.limit.value();
     auto const pool = std::uint64_t{cache_->capacity().value()} * cache_->block_tokens().value();
@@ -446,7 +451,8 @@ private:
       preempt(*running_.front());
       return true;
     }
-    preempt(**std::max_element(running_.begin(), running_.end(), [](auto const* a, auto const* b) { return a->age < b->age; }));
+    preempt(**std::max_element(running_.begin(), running_.end(),
+                               [](auto const* a, auto const* b) { return a->age < b->age; }));
     full_ = true; // until somebody leaves: else the two would take turns and nobody gets on
     return true;
   }
@@ -484,11 +490,13 @@ private:
   auto prepare(std::span<step_result const> results) -> void {
     tokens_.clear();
     wanted_.clear();
+    of_.clear();
     std::size_t followers = 0;
     for (std::size_t i = 0; i < rows_.size(); ++i) {
       auto& r = rows_[i];
       r.status = results[i].status;
       if (r.status != errc::ok) { continue; }
+      of_.push_back(r.of->id);
       auto const known = std::span<token_id const>{r.of->text}.subspan(r.length, r.tokens - r.of->guesses.size());
       tokens_.insert(tokens_.end(), known.begin(), known.end());
       tokens_.insert(tokens_.end(), r.of->guesses.begin(), r.of->guesses.end());
@@ -595,7 +603,9 @@ private:
     auto item = typename Cache::step_item{m.seq, std::span<token_id const>{m.text}.last(1)};
     item.source = step_source::load;
     auto plan = cache_->plan_step({&item, 1});
-    if (!plan || plan->results()[0].status != errc::ok || plan->view().slot[0] >= 0) { return false; } // it would be written
+    if (!plan || plan->results()[0].status != errc::ok || plan->view().slot[0] >= 0) {
+      return false;
+    } // it would be written
     emitted_.reserve(emitted_.size() + 1);
     if (!model_->run(plan->launch())) { return false; }
     static_cast<void>(cache_->commit(std::move(*plan)));
@@ -622,6 +632,7 @@ private:
   std::vector<planned_row> rows_;
   std::vector<token_id> tokens_;
   std::vector<std::uint32_t> wanted_;
+  std::vector<generation_id> of_;
   std::vector<float> logits_;
   std::deque<std::vector<float>> kept_copies_;
   std::vector<emitted_token> emitted_;

@@ -42,7 +42,8 @@ public:
     while (at != entries_.end() && !at->is(scope, prompt)) { ++at; }
     if (at == entries_.end() && entries_.size() < capacity_) { at = entries_.emplace(at); }
     if (at == entries_.end()) {
-      at = std::min_element(entries_.begin(), entries_.end(), [](auto const& a, auto const& b) { return a.used < b.used; });
+      at = std::min_element(entries_.begin(), entries_.end(),
+                            [](auto const& a, auto const& b) { return a.used < b.used; });
     }
     at->scope = scope;
     at->prompt.assign(prompt.begin(), prompt.end());

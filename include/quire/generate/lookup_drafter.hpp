@@ -24,7 +24,8 @@ public:
   explicit lookup_drafter(token_count gram) noexcept : gram_{std::max(gram, token_count{1})} {}
 
   /// Writes guesses for the tokens behind \p text. \returns how many; 0 if nothing repeats. \complexity O(text · gram)
-  [[nodiscard]] auto propose(std::span<token_id const> text, std::span<token_id> guesses) const noexcept -> std::size_t {
+  [[nodiscard]] auto propose(std::span<token_id const> text, std::span<token_id> guesses) const noexcept
+      -> std::size_t {
     auto const n = std::size_t{gram_.value()};
     if (text.size() <= n) { return 0; }
     auto const last = text.last(n);

@@ -15,7 +15,8 @@ namespace quire {
 /// Never guesses. Null model of `drafter`.
 struct no_drafter {
   /// \returns 0
-  [[nodiscard]] auto propose(std::span<token_id const> text, std::span<token_id> guesses) const noexcept -> std::size_t {
+  [[nodiscard]] auto propose(std::span<token_id const> text, std::span<token_id> guesses) const noexcept
+      -> std::size_t {
     static_cast<void>(text);
     static_cast<void>(guesses);
     return 0;

@@ -17,9 +17,10 @@ namespace quire {
 /// Stop rules, checked after each output was recorded. They look at outputs only: a stop sequence that begins in the
 /// prompt is none.
 struct stop_rules {
-  token_count limit{};                               ///< G, the most outputs; at least 1.
-  std::vector<token_id> end_tokens = {};             ///< Any of them ends it.
-  std::vector<std::vector<token_id>> sequences = {}; ///< An output that ends with any of them ends it; empty ones are ignored.
+  token_count limit{};                   ///< G, the most outputs; at least 1.
+  std::vector<token_id> end_tokens = {}; ///< Any of them ends it.
+  std::vector<std::vector<token_id>> sequences =
+      {}; ///< An output that ends with any of them ends it; empty ones are ignored.
 
   /// What these rules say to \p output. Where two hold, an end token goes before a sequence and that before the limit.
   /// \complexity O(end tokens + stop sequences)

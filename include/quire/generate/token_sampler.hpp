@@ -87,8 +87,8 @@ private:
     auto const all = candidates_.size();
     auto const count = options.top_k == 0 ? all : std::min<std::size_t>(options.top_k, all);
     if (count < all || options.top_p < 1.0) {
-      std::partial_sort(candidates_.begin(), candidates_.begin() + static_cast<std::ptrdiff_t>(count), candidates_.end(),
-                        more_likely);
+      std::partial_sort(candidates_.begin(), candidates_.begin() + static_cast<std::ptrdiff_t>(count),
+                        candidates_.end(), more_likely);
     }
     return count;
   }
@@ -98,7 +98,8 @@ private:
     return out;
   }
   /// Cuts off what top-p leaves out and takes it from \p total.
-  [[nodiscard]] auto nucleus(std::size_t count, sampling_options const& options, double& total) const noexcept -> std::size_t {
+  [[nodiscard]] auto nucleus(std::size_t count, sampling_options const& options, double& total) const noexcept
+      -> std::size_t {
     if (options.top_p >= 1.0) { return count; }
     auto const enough = options.top_p * total;
     auto reached = 0.0;

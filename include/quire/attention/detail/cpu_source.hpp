@@ -20,7 +20,7 @@
 namespace quire::detail {
 
 /// Keys of a tile.
-inline constexpr std::size_t cpu_tile_keys = 48;
+inline constexpr std::size_t cpu_tile_keys = 96;
 
 /// \p n rounded up to whole chunks.
 [[nodiscard]] constexpr auto cpu_padded(std::size_t n) noexcept -> std::size_t {
