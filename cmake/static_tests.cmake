@@ -42,6 +42,12 @@ if(Python3_FOUND AND PROJECT_IS_TOP_LEVEL)
   set_tests_properties(static/doc_snippets PROPERTIES LABELS static TIMEOUT 600)
 endif()
 
+# Every public failure case that is due has a test named after it, or stands in tests/pending.txt.
+if(Python3_FOUND)
+  add_test(NAME static/cases COMMAND Python3::Interpreter "${PROJECT_SOURCE_DIR}/tests/check_cases.py")
+  set_tests_properties(static/cases PROPERTIES LABELS static)
+endif()
+
 # Consumers: another project uses quire by find_package and by add_subdirectory, and a wrong version is refused.
 if(PROJECT_IS_TOP_LEVEL AND QUIRE_INSTALL)
   set(prefix "${PROJECT_BINARY_DIR}/consumer/prefix")

@@ -144,7 +144,7 @@ TEST_CASE("S14: single precision is rotated as double and rounded once") {
   for (std::size_t d = 0; d < 8; ++d) { CHECK(single[d] == static_cast<float>(wide[d])); }
 }
 
-TEST_CASE("S14: no rotation leaves everything; a head narrower than the rule is refused") {
+TEST_CASE("S14: no rotation leaves everything, a head narrower than the rule is refused") {
   auto head = std::vector{1.0, 2.0, 3.0};
   resolved_rope{}.rotate(std::span{head}, token_pos{9});
   CHECK(head == std::vector{1.0, 2.0, 3.0});
@@ -282,7 +282,7 @@ TEST_CASE("S32: impossible position rules are refused with the reason") {
   refused(lists, "short_divisors must be positive");
 }
 
-TEST_CASE("S32: a request's parameters are fixed; a change reports what to rebuild") {
+TEST_CASE("S32: a request's parameters are fixed, a change reports what to rebuild") {
   auto const none = position_interval{};
   auto const all_of = [](std::uint32_t n) { return position_interval{.begin = token_pos{0}, .end = token_pos{n}}; };
   auto const want = [](std::uint32_t cached, std::uint32_t length) {

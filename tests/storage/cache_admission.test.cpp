@@ -254,7 +254,7 @@ TEST_CASE("S17: a step beyond the budget is refused") {
   e.step({{&r, {4, 5}}});
 }
 
-TEST_CASE("S17: an item that cannot be served is left out and changes nothing; the others go on") {
+TEST_CASE("S17: an item that cannot be served is left out and changes nothing, the others go on") {
   auto e = engine<admitting<admit_all>>{pool_of(3)};
   auto a = e.admit(ascending(8, 100), 4);
   auto b = e.admit(ascending(8, 200), 4);

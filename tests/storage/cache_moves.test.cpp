@@ -159,7 +159,7 @@ TEST_CASE("case 131: what a preempted request finds of its own work is no hit") 
   CHECK(s.recomputed_tokens == 1);
 }
 
-TEST_CASE("S24: a request that has computed nothing is not preempted; its handle stays usable") {
+TEST_CASE("S24: a request that has computed nothing is not preempted, its handle stays usable") {
   auto e = engine<>{pool_of(8)};
   auto r = e.admit(ascending(9), 5);
   auto const refused = e.cache.preempt(r.seq);

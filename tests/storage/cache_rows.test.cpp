@@ -53,7 +53,7 @@ void compare(batch_view const& view, Requests const& rows) {
 }
 } // namespace
 
-TEST_CASE("S19: rows that are permuted, swapped, joined and left keep their caches; deltas rebuild the table") {
+TEST_CASE("S19: rows that are permuted, swapped, joined and left keep their caches, deltas rebuild the table") {
   auto e = engine<>{pool_of(256)};
   auto random = std::mt19937{20260101};
   auto copies = mirrors{};
@@ -213,7 +213,7 @@ TEST_CASE("case 125: a view never reaches beyond the length, whatever lies in th
   CHECK_THROWS_AS(planned.view().locate(0, token_pos{6}), quire_test::contract_violation);
 }
 
-TEST_CASE("case 126: a block that is used again may hold anything; every read is of this request's writes") {
+TEST_CASE("case 126: a block that is used again may hold anything, every read is of this request's writes") {
   auto e = engine<>{pool_of(3)};
   for (auto round = 0; round < 10; ++round) {
     for (std::uint32_t b = 0; b < 3; ++b) { // whatever is free is poisoned
