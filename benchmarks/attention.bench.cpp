@@ -45,7 +45,8 @@ constexpr std::uint32_t kv_heads = 8;
 /// Zeroed memory on large pages where the system has them: no measurement is about the TLB.
 class large_memory {
 public:
-  explicit large_memory(std::size_t bytes) : bytes_{(bytes + page - 1) / page * page}, data_{std::aligned_alloc(page, bytes_)} {
+  explicit large_memory(std::size_t bytes)
+      : bytes_{(bytes + page - 1) / page * page}, data_{std::aligned_alloc(page, bytes_)} {
     if (data_ == nullptr) { throw std::bad_alloc{}; }
     madvise(data_, bytes_, MADV_HUGEPAGE);
     std::memset(data_, 0, bytes_);
@@ -84,27 +85,40 @@ class scene {
 public:
   explicit scene(shape what)
       : what_{what}, blocks_per_row_{(length() + what.block_tokens - 1) / what.block_tokens},
-        blocks_{blocks_per_row_ * what.rows}, layout_{quire::plane_layout::nhd(
-                                                  {.blocks = quire::block_count{blocks_}, .block_tokens = quire::token_count{what.block_tokens},
-                                                   .heads = kv_heads, .dim = width, .element_bits = 16})},
+        blocks_{blocks_per_row_ * what.rows},
+        layout_{quire::plane_layout::nhd({.blocks = quire::block_count{blocks_},
+                                          .block_tokens = quire::token_count{what.block_tokens},
+                                          .heads = kv_heads,
+                                          .dim = width,
+                                          .element_bits = 16})},
         plane_bytes_{(layout_.last_offset() + 1) * 2}, memory_{2 * plane_bytes_} {
     fill(memory_.bytes(), 1);
     std::mt19937_64 random{7};
     auto const order = shuffled(random, blocks_);
-    for (std::uint32_t b = 0; b < blocks_; ++b) { table_.push_back(static_cast<std::int32_t>(what.shuffled ? order[b] : b)); }
+    for (std::uint32_t b = 0; b < blocks_; ++b) {
+      table_.push_back(static_cast<std::int32_t>(what.shuffled ? order[b] : b));
+    }
     for (std::uint32_t row = 0; row < what.rows; ++row) {
       first_.push_back(0);
       length_.push_back(static_cast<std::int32_t>(length()));
       start_.push_back(start_.back() + static_cast<std::int32_t>(what.appended));
     }
     auto const cells = std::size_t{what.rows} * what.appended * what.query_heads;
-    for (std::size_t i = 0; i < cells * width; ++i) { query_.push_back(static_cast<float>(random() >> 40) * 0x1p-24F - 0.5F); }
+    for (std::size_t i = 0; i < cells * width; ++i) {
+      query_.push_back(static_cast<float>(random() >> 40) * 0x1p-24F - 0.5F);
+    }
     output_.resize(cells * width);
     lse_.resize(cells);
     auto const plane = [&](std::size_t number) {
-      return quire::cpu_plane{.layout = layout_, .format = {.type = quire::dtype::bf16}, .tensor = memory_.bytes().subspan(number * plane_bytes_, plane_bytes_)};
+      return quire::cpu_plane{.layout = layout_,
+                              .format = {.type = quire::dtype::bf16},
+                              .tensor = memory_.bytes().subspan(number * plane_bytes_, plane_bytes_)};
     };
-    auto params = quire::attention_params{.query_heads = what.query_heads, .kv_heads = kv_heads, .key_width = width, .value_width = width, .scale = quire::attention_params::usual_scale(width)};
+    auto params = quire::attention_params{.query_heads = what.query_heads,
+                                          .kv_heads = kv_heads,
+                                          .key_width = width,
+                                          .value_width = width,
+                                          .scale = quire::attention_params::usual_scale(width)};
     std::vector<quire::cpu_layer> layers;
     layers.push_back({.params = std::move(params), .key = plane(0), .value = plane(1)});
     backend_.emplace(std::move(layers));
@@ -116,7 +130,8 @@ public:
     auto const range = quire::cpu_range{.first_row = only, .last_row = only + 1};
     return nanoseconds([&] {
       auto const out = quire::output_rows<float>{.output = output_, .lse = lse_};
-      expect(backend_->attend(quire::layer_id{0}, view(), {.query = query_}, out, range, workspace_).has_value(), "no attention");
+      expect(backend_->attend(quire::layer_id{0}, view(), {.query = query_}, out, range, workspace_).has_value(),
+             "no attention");
       benchmark::ClobberMemory();
     });
   }
@@ -132,8 +147,13 @@ public:
 
 private:
   [[nodiscard]] auto view() const -> quire::batch_view {
-    return {.rows = static_cast<std::int32_t>(what_.rows), .max_blocks = static_cast<std::int32_t>(blocks_per_row_), .block_tokens = static_cast<std::int32_t>(what_.block_tokens),
-            .block_table = table_, .first_position = first_, .length = length_, .query_start = start_};
+    return {.rows = static_cast<std::int32_t>(what_.rows),
+            .max_blocks = static_cast<std::int32_t>(blocks_per_row_),
+            .block_tokens = static_cast<std::int32_t>(what_.block_tokens),
+            .block_table = table_,
+            .first_position = first_,
+            .length = length_,
+            .query_start = start_};
   }
 
   shape what_;
@@ -159,7 +179,9 @@ auto read_all(std::span<std::byte const> bytes) -> double {
     quire::detail::cpu_u32 sum[8] = {};
     constexpr auto step = sizeof sum;
     for (std::size_t at = 0; at + step <= bytes.size(); at += step) {
-      for (std::size_t i = 0; i < 8; ++i) { sum[i] += quire::detail::cpu_load<quire::detail::cpu_u32>(bytes.data() + at + i * sizeof sum[0]); }
+      for (std::size_t i = 0; i < 8; ++i) {
+        sum[i] += quire::detail::cpu_load<quire::detail::cpu_u32>(bytes.data() + at + i * sizeof sum[0]);
+      }
     }
     for (auto const& part : sum) { keep(part); }
   });
@@ -290,6 +312,7 @@ auto prefill(std::uint32_t cached, std::uint32_t appended) {
     add("attention/decode_4_beside_a_read", 7, decode<4>(floor_kind::read, 0.0)) &&
     add("attention/decode_1_paged_beside_contiguous", 15, paged<1>) &&
     add("attention/decode_4_paged_beside_contiguous", 15, paged<4>) &&
-    add("attention/prefill_2048", 9, prefill(0, 2'048)) && add("attention/append_512_after_1536", 9, prefill(1'536, 512));
+    add("attention/prefill_2048", 9, prefill(0, 2'048)) &&
+    add("attention/append_512_after_1536", 9, prefill(1'536, 512));
 
 } // namespace

@@ -74,12 +74,15 @@ constexpr std::array<std::uint32_t, 7> block_sizes{1, 8, 16, 32, 64, 128, 256};
 auto size_of(std::string_view option, std::string const& text) -> quire::byte_count {
   if (text.empty() || text == "0") { return {}; }
   if (auto const bytes = replay::memory_size(text)) { return quire::byte_count{*bytes}; }
-  throw input_error{fmt::format("{}: \"{}\" is no amount of memory: write it like 80GiB, 1.5 TiB, 640MB or 4096", option, text)};
+  throw input_error{
+      fmt::format("{}: \"{}\" is no amount of memory: write it like 80GiB, 1.5 TiB, 640MB or 4096", option, text)};
 }
 
 auto read_arguments(int argc, char const* const* argv) -> arguments {
   auto out = arguments{};
-  auto app = CLI::App{"Plans a KV cache: blocks, tokens and requests that fit, computed and not measured. All sizes are per rank.", "plan"};
+  auto app = CLI::App{
+      "Plans a KV cache: blocks, tokens and requests that fit, computed and not measured. All sizes are per rank.",
+      "plan"};
   auto& r = out.request;
   std::string memory;
   std::string weights;
@@ -93,18 +96,27 @@ auto read_arguments(int argc, char const* const* argv) -> arguments {
   app.add_option("--model", out.model, "model preset; --list names them")->type_name("PRESET");
   app.add_option("--memory", memory, "memory of one rank, e.g. 80GiB")->type_name("SIZE");
   app.add_option("--weights", weights, "weights that one rank holds, after the split (default 0)")->type_name("SIZE");
-  app.add_option("--workspace", workspace, "activations, graphs and buffers of one rank (default 0)")->type_name("SIZE");
+  app.add_option("--workspace", workspace, "activations, graphs and buffers of one rank (default 0)")
+      ->type_name("SIZE");
   app.add_option("--tp", r.split.tensor, "tensor-parallel ranks (default 1)")->type_name("N");
-  app.add_option("--pp", r.split.pipeline, "pipeline stages; the one with least room is printed (default 1)")->type_name("N");
+  app.add_option("--pp", r.split.pipeline, "pipeline stages; the one with least room is printed (default 1)")
+      ->type_name("N");
   app.add_option("--cp", r.split.context, "context-parallel ranks (default 1)")->type_name("N");
-  app.add_option("--context", context, "tokens of one request, prompt and output (default: the model's longest)")->type_name("TOKENS");
-  app.add_option("--source", source, "tokens of one request's source; models with cross-attention only")->type_name("TOKENS");
+  app.add_option("--context", context, "tokens of one request, prompt and output (default: the model's longest)")
+      ->type_name("TOKENS");
+  app.add_option("--source", source, "tokens of one request's source; models with cross-attention only")
+      ->type_name("TOKENS");
   app.add_option("--block-tokens", block_tokens, "tokens per block (default 16)")->type_name("TOKENS");
-  app.add_option("--step", step, "longest append of one step, which windows must hold besides (default 1)")->type_name("TOKENS");
-  app.add_option("--format", out.format, "store keys and values as another type: f32, f16, bf16, int8, fp8_e4m3, ...; 8 bits and less get one f32 scale per token and head")
+  app.add_option("--step", step, "longest append of one step, which windows must hold besides (default 1)")
+      ->type_name("TOKENS");
+  app.add_option("--format", out.format,
+                 "store keys and values as another type: f32, f16, bf16, int8, fp8_e4m3, ...; 8 bits and less get one "
+                 "f32 scale per token and head")
       ->type_name("TYPE");
-  app.add_option("--index", index, "integers in which kernels compute offsets: int32 or int64 (default)")->type_name("TYPE");
-  app.add_option("--lengths", lengths, "lengths of requests for the comparison of block sizes (default: spread evenly over the context)")
+  app.add_option("--index", index, "integers in which kernels compute offsets: int32 or int64 (default)")
+      ->type_name("TYPE");
+  app.add_option("--lengths", lengths,
+                 "lengths of requests for the comparison of block sizes (default: spread evenly over the context)")
       ->delimiter(',')
       ->type_name("N,N,...");
   app.add_option("--json", out.json, "write the plan as JSON")->type_name("FILE");
@@ -118,7 +130,9 @@ auto read_arguments(int argc, char const* const* argv) -> arguments {
   if (out.list) { return out; }
   if (out.model.empty()) { throw input_error{"--model is missing: give a preset, --list names them"}; }
   if (memory.empty()) { throw input_error{"--memory is missing: give the memory of one rank, e.g. --memory 80GiB"}; }
-  if (index != "int32" && index != "int64") { throw input_error{fmt::format("--index: \"{}\" is neither int32 nor int64", index)}; }
+  if (index != "int32" && index != "int64") {
+    throw input_error{fmt::format("--index: \"{}\" is neither int32 nor int64", index)};
+  }
   r.memory = size_of("--memory", memory);
   r.weights = size_of("--weights", weights);
   r.workspace = size_of("--workspace", workspace);
@@ -136,7 +150,11 @@ auto model_of(arguments const& a) -> quire::model_spec {
   if (!found) { throw input_error{fmt::format("--model: no preset is called \"{}\"; --list names them", a.model)}; }
   if (a.format.empty()) { return *std::move(found); }
   auto const type = quire::parse_dtype(a.format);
-  if (!type) { throw input_error{fmt::format("--format: no type is called \"{}\": use f32, f16, bf16, fp8_e4m3, fp8_e5m2, int8, int4 or fp4_e2m1", a.format)}; }
+  if (!type) {
+    throw input_error{fmt::format(
+        "--format: no type is called \"{}\": use f32, f16, bf16, fp8_e4m3, fp8_e5m2, int8, int4 or fp4_e2m1",
+        a.format)};
+  }
   auto const scales = quire::is_quantised(*type) ? quire::scale_spec::per_token_head() : quire::scale_spec::none();
   return found->with_format({.type = *type, .scales = scales});
 }
@@ -144,7 +162,9 @@ auto model_of(arguments const& a) -> quire::model_spec {
 /// Bytes with their separators, and in a unit for people.
 auto grouped(std::uint64_t n) -> std::string {
   auto text = std::to_string(n);
-  for (auto at = static_cast<std::ptrdiff_t>(text.size()) - 3; at > 0; at -= 3) { text.insert(static_cast<std::size_t>(at), 1, ','); }
+  for (auto at = static_cast<std::ptrdiff_t>(text.size()) - 3; at > 0; at -= 3) {
+    text.insert(static_cast<std::size_t>(at), 1, ',');
+  }
   return text;
 }
 auto human(quire::byte_count bytes) -> std::string {
@@ -165,24 +185,28 @@ auto describe(quire::layer_group const& group) -> std::string {
   return out;
 }
 
-
 auto usage(quire::model_spec const& rank, arguments const& a) -> std::vector<quire::block_usage> {
   auto lengths = a.lengths;
   if (lengths.empty()) {
     auto const context = a.request.context.value();
     auto const count = std::min<std::uint64_t>(context, 1024);
-    for (std::uint64_t i = 1; i <= count; ++i) { lengths.emplace_back(static_cast<std::uint32_t>(i * context / count)); }
+    for (std::uint64_t i = 1; i <= count; ++i) {
+      lengths.emplace_back(static_cast<std::uint32_t>(i * context / count));
+    }
   }
   std::vector<quire::block_usage> out;
   for (auto const size : block_sizes) { out.push_back(quire::usage_of(rank, lengths, quire::token_count{size})); }
   return out;
 }
 
-auto print(arguments const& a, quire::model_spec const& whole, stage_plan const& plan, std::vector<quire::block_usage> const& sizes) -> void {
+auto print(arguments const& a, quire::model_spec const& whole, stage_plan const& plan,
+           std::vector<quire::block_usage> const& sizes) -> void {
   auto const& r = a.request;
   auto const& report = plan.report;
-  fmt::print("{}, context {} tokens, blocks of {} tokens, mode {}\n", a.model, r.context.value(), r.pages.block_tokens.value(), whole.execution_mode());
-  fmt::print("split: {} tensor x {} pipeline x {} context ranks; figures are of one rank{}\n", r.split.tensor, r.split.pipeline, r.split.context,
+  fmt::print("{}, context {} tokens, blocks of {} tokens, mode {}\n", a.model, r.context.value(),
+             r.pages.block_tokens.value(), whole.execution_mode());
+  fmt::print("split: {} tensor x {} pipeline x {} context ranks; figures are of one rank{}\n", r.split.tensor,
+             r.split.pipeline, r.split.context,
              r.split.pipeline > 1 ? fmt::format(", pipeline stage {}, which has least room", plan.stage) : "");
   fmt::print("every figure is computed, none is measured\n\n");
 
@@ -205,28 +229,33 @@ auto print(arguments const& a, quire::model_spec const& whole, stage_plan const&
   fmt::print("  {:<6}{:<36}{:>14}{:>18}{:>16}\n", "group", "", "bytes/block", "blocks/request", "blocks");
   for (std::size_t i = 0; i < report.groups.size(); ++i) {
     auto const& group = report.groups[i];
-    fmt::print("  {:<6}{:<36}{:>14}{:>18}{:>16}\n", group.id.value(), describe(plan.rank.groups()[i]), grouped(group.block_bytes.value()), grouped(group.per_sequence.value()),
-               grouped(group.blocks.value()));
+    fmt::print("  {:<6}{:<36}{:>14}{:>18}{:>16}\n", group.id.value(), describe(plan.rank.groups()[i]),
+               grouped(group.block_bytes.value()), grouped(group.per_sequence.value()), grouped(group.blocks.value()));
   }
 
   auto const count = a.lengths.empty() ? std::min<std::uint64_t>(r.context.value(), 1024) : a.lengths.size();
-  fmt::print("\nblock sizes (computed), for {} requests {}\n", count, a.lengths.empty() ? "with lengths spread evenly over the context" : "with the given lengths");
-  fmt::print("  {:>12}{:>16}{:>22}{:>12}{:>22}\n", "tokens/block", "blocks", "wasted bytes", "of held", "page-table bytes");
+  fmt::print("\nblock sizes (computed), for {} requests {}\n", count,
+             a.lengths.empty() ? "with lengths spread evenly over the context" : "with the given lengths");
+  fmt::print("  {:>12}{:>16}{:>22}{:>12}{:>22}\n", "tokens/block", "blocks", "wasted bytes", "of held",
+             "page-table bytes");
   for (auto const& size : sizes) {
-    fmt::print("  {:>12}{:>16}{:>22}{:>11.3f}%{:>22}\n", size.block_tokens.value(), grouped(size.blocks), grouped(size.wasted_bytes().value()),
-               100.0 * (1.0 - size.utilisation()), grouped(size.table_bytes.value()));
+    fmt::print("  {:>12}{:>16}{:>22}{:>11.3f}%{:>22}\n", size.block_tokens.value(), grouped(size.blocks),
+               grouped(size.wasted_bytes().value()), 100.0 * (1.0 - size.utilisation()),
+               grouped(size.table_bytes.value()));
   }
 }
 
-auto to_json(arguments const& a, quire::model_spec const& whole, std::vector<stage_plan> const& plans, std::vector<quire::block_usage> const& sizes) -> nlohmann::json {
+auto to_json(arguments const& a, quire::model_spec const& whole, std::vector<stage_plan> const& plans,
+             std::vector<quire::block_usage> const& sizes) -> nlohmann::json {
   auto const& r = a.request;
-  nlohmann::json out{{"computed", true},
-                     {"measured", false},
-                     {"model", a.model},
-                     {"mode", whole.execution_mode()},
-                     {"context", r.context.value()},
-                     {"block_tokens", r.pages.block_tokens.value()},
-                     {"split", {{"tensor", r.split.tensor}, {"pipeline", r.split.pipeline}, {"context", r.split.context}}}};
+  nlohmann::json out{
+      {"computed", true},
+      {"measured", false},
+      {"model", a.model},
+      {"mode", whole.execution_mode()},
+      {"context", r.context.value()},
+      {"block_tokens", r.pages.block_tokens.value()},
+      {"split", {{"tensor", r.split.tensor}, {"pipeline", r.split.pipeline}, {"context", r.split.context}}}};
   for (auto const& plan : plans) {
     nlohmann::json bytes;
     for (auto const& part : plan.report.lines()) { bytes[std::string{part.name}] = part.bytes.value(); }
@@ -239,16 +268,17 @@ auto to_json(arguments const& a, quire::model_spec const& whole, std::vector<sta
                         {"blocks_per_request", group.per_sequence.value()},
                         {"blocks", group.blocks.value()}});
     }
-    out["ranks"].push_back({{"stage", plan.stage},
-                            {"memory", plan.report.memory.value()},
-                            {"bytes", std::move(bytes)},
-                            {"fragmentation_at_most", plan.report.fragmentation.value()},
-                            {"bytes_per_token", quire::bytes_per_token(plan.rank).value()},
-                            {"growth_per_token", quire::growth_per_token(plan.rank).value()},
-                            {"request_bytes", quire::paged_sequence_bytes(plan.rank, r.context, r.pages, r.alignment).value()},
-                            {"requests", plan.report.sequences},
-                            {"tokens", plan.report.tokens},
-                            {"groups", std::move(groups)}});
+    out["ranks"].push_back(
+        {{"stage", plan.stage},
+         {"memory", plan.report.memory.value()},
+         {"bytes", std::move(bytes)},
+         {"fragmentation_at_most", plan.report.fragmentation.value()},
+         {"bytes_per_token", quire::bytes_per_token(plan.rank).value()},
+         {"growth_per_token", quire::growth_per_token(plan.rank).value()},
+         {"request_bytes", quire::paged_sequence_bytes(plan.rank, r.context, r.pages, r.alignment).value()},
+         {"requests", plan.report.sequences},
+         {"tokens", plan.report.tokens},
+         {"groups", std::move(groups)}});
   }
   for (auto const& size : sizes) {
     out["block_sizes"].push_back({{"block_tokens", size.block_tokens.value()},
@@ -264,8 +294,8 @@ auto list() -> void {
   fmt::print("{:<24}{:>8}{:>16}{:>18}{:>18}\n", "preset", "layers", "positions", "bytes/token", "growth/token");
   for (auto const name : quire::presets::names()) {
     auto const model = *quire::presets::find(name);
-    fmt::print("{:<24}{:>8}{:>16}{:>18}{:>18}\n", name, model.layers(), grouped(model.max_positions().value()), grouped(quire::bytes_per_token(model).value()),
-               grouped(quire::growth_per_token(model).value()));
+    fmt::print("{:<24}{:>8}{:>16}{:>18}{:>18}\n", name, model.layers(), grouped(model.max_positions().value()),
+               grouped(quire::bytes_per_token(model).value()), grouped(quire::growth_per_token(model).value()));
   }
 }
 
@@ -280,9 +310,12 @@ auto plan(arguments a) -> void {
   auto const stages = std::max(1U, a.request.split.pipeline); // 0 is refused by plan_capacity
   for (a.request.stage = 0; a.request.stage < stages; ++a.request.stage) {
     auto report = quire::plan_capacity(model, a.request);
-    plans.push_back({.stage = a.request.stage, .rank = a.request.split.per_rank(model, a.request.stage), .report = std::move(report)});
+    plans.push_back({.stage = a.request.stage,
+                     .rank = a.request.split.per_rank(model, a.request.stage),
+                     .report = std::move(report)});
   }
-  auto const& tightest = *std::min_element(plans.begin(), plans.end(), [](auto const& x, auto const& y) { return x.report.sequences < y.report.sequences; });
+  auto const& tightest = *std::min_element(
+      plans.begin(), plans.end(), [](auto const& x, auto const& y) { return x.report.sequences < y.report.sequences; });
   auto const sizes = usage(tightest.rank, a);
   if (!a.json.empty()) {
     auto file = std::ofstream{a.json};
@@ -304,13 +337,9 @@ auto main(int argc, char** argv) -> int {
   try {
     plan(read_arguments(argc, argv));
     return 0;
-  } catch (CLI::CallForHelp const&) {
-    return 0;
-  } catch (CLI::ParseError const& error) {
+  } catch (CLI::CallForHelp const&) { return 0; } catch (CLI::ParseError const& error) {
     return complain(fmt::format("{}; --help lists the options", error.what()));
-  } catch (input_error const& error) {
-    return complain(error.what());
-  } catch (quire::config_error const& error) {
+  } catch (input_error const& error) { return complain(error.what()); } catch (quire::config_error const& error) {
     return complain(error.what());
   } catch (std::exception const& error) {
     fmt::print(stderr, "plan: internal error: {}\n", error.what());

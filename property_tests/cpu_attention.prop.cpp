@@ -29,7 +29,9 @@ auto any_rule() -> attention_rule {
   switch (between(0U, 4U)) {
   case 0: break;
   case 1: out = attention_rule::sliding_window(token_count{between(1U, 60U)}); break;
-  case 2: out = attention_rule::sink_window({.sinks = token_count{between(1U, 9U)}, .window = token_count{between(1U, 40U)}}); break;
+  case 2:
+    out = attention_rule::sink_window({.sinks = token_count{between(1U, 9U)}, .window = token_count{between(1U, 40U)}});
+    break;
   case 3: out = attention_rule::chunked(token_count{between(1U, 50U)}); break;
   default: out = attention_rule::cross(); break;
   }
@@ -69,10 +71,10 @@ TEST_CASE("S43: the CPU backend agrees with the oracle on anything", "[attention
   prop("any shape", [] {
     quire_test::cpu_scene scene{any_shape()};
     auto const& shape = scene.shape();
-    RC_LOG() << shape.params.query_heads << '/' << shape.params.kv_heads << " heads of " << shape.params.key_width << " and "
-             << shape.params.value_width << ", " << name_of(shape.params.rule.pattern) << ' ' << shape.key_format.name() << ' '
-             << shape.value_format.name() << ", blocks of " << shape.block_tokens << ", order " << static_cast<int>(shape.order)
-             << (shape.latent ? ", latent" : "") << '\n';
+    RC_LOG() << shape.params.query_heads << '/' << shape.params.kv_heads << " heads of " << shape.params.key_width
+             << " and " << shape.params.value_width << ", " << name_of(shape.params.rule.pattern) << ' '
+             << shape.key_format.name() << ' ' << shape.value_format.name() << ", blocks of " << shape.block_tokens
+             << ", order " << static_cast<int>(shape.order) << (shape.latent ? ", latent" : "") << '\n';
     RC_ASSERT(scene.difference() == std::string{});
   });
 }

@@ -65,13 +65,15 @@ void any_commands(std::initializer_list<char const*> wanted) {
 } // namespace
 
 TEST_CASE("kv_cache: default policies agree with the toy", "[cache]") {
-  any_commands<quire::default_policies>({"attached", "forks", "copied", "evicted", "skipped writes", "duplicates", "resolved",
-                                         "stale commits", "self hits", "dropped before launch", "dropped after launch",
-                                         "truncations", "moves", "epochs", "refused admissions", "ended with a plan open"});
+  any_commands<quire::default_policies>({"attached", "forks", "copied", "evicted", "skipped writes", "duplicates",
+                                         "resolved", "stale commits", "self hits", "dropped before launch",
+                                         "dropped after launch", "truncations", "moves", "epochs", "refused admissions",
+                                         "ended with a plan open"});
 }
 
 TEST_CASE("kv_cache: flat index, LFU, optimistic admission and equal digests agree with the toy", "[cache]") {
-  any_commands<flat_policies>({"attached", "forks", "copied", "evicted", "skipped writes", "duplicates", "no blocks", "moves"});
+  any_commands<flat_policies>(
+      {"attached", "forks", "copied", "evicted", "skipped writes", "duplicates", "no blocks", "moves"});
 }
 
 TEST_CASE("kv_cache: two late timelines agree with the toy", "[cache][fence]") {

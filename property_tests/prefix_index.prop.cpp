@@ -87,11 +87,11 @@ auto any_commands() -> rc::Gen<std::vector<index_command>> {
     return out;
   }();
   auto const number = rc::gen::resize(100, rc::gen::inRange<std::uint32_t>(0, 1U << 12U));
-  return rc::gen::scale(
-      4.0, rc::gen::container<std::vector<index_command>>(rc::gen::map(
-               rc::gen::tuple(rc::gen::elementOf(verbs), number, number), [](std::tuple<index_verb, std::uint32_t, std::uint32_t> const& t) {
-                 return index_command{std::get<0>(t), std::get<1>(t), std::get<2>(t)};
-               })));
+  return rc::gen::scale(4.0, rc::gen::container<std::vector<index_command>>(
+                                 rc::gen::map(rc::gen::tuple(rc::gen::elementOf(verbs), number, number),
+                                              [](std::tuple<index_verb, std::uint32_t, std::uint32_t> const& t) {
+                                                return index_command{std::get<0>(t), std::get<1>(t), std::get<2>(t)};
+                                              })));
 }
 
 // Small alphabets, so that prefixes collide all the time.
@@ -112,7 +112,9 @@ void long_run(index_size const& size, std::size_t commands, std::uint64_t seed, 
   auto dice = toy_dice{seed};
   auto list = std::vector<index_command>{};
   for (std::size_t i = 0; i < commands; ++i) {
-    auto const verb = dice.one_in(2) ? index_verb::request : static_cast<index_verb>(dice.below(static_cast<std::uint64_t>(index_verb::count_)));
+    auto const verb = dice.one_in(2)
+                          ? index_verb::request
+                          : static_cast<index_verb>(dice.below(static_cast<std::uint64_t>(index_verb::count_)));
     list.push_back({verb, dice.below(4096), dice.below(1U << 20U)});
   }
   INFO("seed " << seed);
@@ -121,8 +123,8 @@ void long_run(index_size const& size, std::size_t commands, std::uint64_t seed, 
 
 } // namespace
 
-TEMPLATE_TEST_CASE("prefix_index: agrees with a naive map, victim by victim", "[prefix]", tree_lru, tree_lfu, tree_fifo, flat_lru, flat_lfu,
-                   flat_fifo) {
+TEMPLATE_TEST_CASE("prefix_index: agrees with a naive map, victim by victim", "[prefix]", tree_lru, tree_lfu, tree_fifo,
+                   flat_lru, flat_lfu, flat_fifo) {
   static coverage_type coverage;
   static auto cases = 0;
   coverage.clear();
@@ -135,7 +137,8 @@ TEMPLATE_TEST_CASE("prefix_index: agrees with a naive map, victim by victim", "[
     ++cases;
   });
   if (cases < 40) { return; } // a failure was replayed
-  for (auto const* const what : {"victims", "restored", "orphans", "duplicates", "replaced", "shared", "removed", "moved"}) {
+  for (auto const* const what :
+       {"victims", "restored", "orphans", "duplicates", "replaced", "shared", "removed", "moved"}) {
     INFO(what);
     CHECK(coverage[what] > 0);
   }
@@ -144,7 +147,9 @@ TEMPLATE_TEST_CASE("prefix_index: agrees with a naive map, victim by victim", "[
 TEMPLATE_TEST_CASE("prefix_index: runs longer than 512 blocks", "[prefix]", tree_lru, tree_lfu) {
   auto coverage = coverage_type{};
   for (auto const seed : {1U, 2U}) {
-    long_run<TestType>({.blocks = 1500, .block_tokens = seed, .longest = 900, .usual = 900, .symbols = 3, .branching = 100}, 40, seed, coverage);
+    long_run<TestType>(
+        {.blocks = 1500, .block_tokens = seed, .longest = 900, .usual = 900, .symbols = 3, .branching = 100}, 40, seed,
+        coverage);
   }
   CHECK(coverage["victims"] > 1000);
 }
@@ -152,7 +157,8 @@ TEMPLATE_TEST_CASE("prefix_index: runs longer than 512 blocks", "[prefix]", tree
 TEMPLATE_TEST_CASE("prefix_index: a fragmented arena of runs", "[prefix]", tree_lru, tree_lfu) {
   auto coverage = coverage_type{};
   for (auto const seed : {1U, 2U}) {
-    long_run<TestType>({.blocks = 700, .block_tokens = 1, .longest = 300, .usual = 2, .symbols = 2000, .branching = 1}, 900, seed, coverage);
+    long_run<TestType>({.blocks = 700, .block_tokens = 1, .longest = 300, .usual = 2, .symbols = 2000, .branching = 1},
+                       900, seed, coverage);
   }
   CHECK(coverage["victims"] > 1000);
 }

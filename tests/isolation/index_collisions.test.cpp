@@ -48,15 +48,18 @@ auto colliding(node_id root) -> text {
   for (token_id x = 0; x < 4000; ++x) {
     for (token_id y = 0; y < 64; ++y) {
       auto out = text{9, x, y, 2};
-      if (digest.chain(parent, out) == digest.chain(parent, wanted) && digest.locate(seed, out) == digest.locate(seed, wanted)) { return out; }
+      if (digest.chain(parent, out) == digest.chain(parent, wanted) &&
+          digest.locate(seed, out) == digest.locate(seed, wanted)) {
+        return out;
+      }
     }
   }
   return {};
 }
 } // namespace
 
-TEMPLATE_TEST_CASE("case 1: a block whose 8-bit digest collides is never a hit", "", (run_tree<lru_eviction, truncated_digest>),
-                   (flat_index<lru_eviction, truncated_digest>)) {
+TEMPLATE_TEST_CASE("case 1: a block whose 8-bit digest collides is never a hit", "",
+                   (run_tree<lru_eviction, truncated_digest>), (flat_index<lru_eviction, truncated_digest>)) {
   auto s = shelf<TestType>{16, 4};
   auto const evil = colliding(s.root);
   REQUIRE(evil.size() == 4); // the collision exists
@@ -74,11 +77,11 @@ TEST_CASE("case 1: a tenant that forges a digest reads nothing of another one") 
 }
 
 TEMPLATE_TEST_CASE("case 2: a hit needs equal tokens and an equal parent, and a collision counts as a miss", "",
-                   (digesting<constant_digest, run_tree>), (digesting<constant_digest, flat_index>), (digesting<truncated_digest, run_tree>),
-                   (digesting<truncated_digest, flat_index>)) {
+                   (digesting<constant_digest, run_tree>), (digesting<constant_digest, flat_index>),
+                   (digesting<truncated_digest, run_tree>), (digesting<truncated_digest, flat_index>)) {
   auto e = engine<TestType>{pool_of(32)};
   e.keep({1, 2, 3, 4, 5, 6, 7, 8, 9});
-  e.keep({1, 2, 3, 4, 9, 9, 9, 9, 9}); // a branch: both second blocks have an entry of their own
+  e.keep({1, 2, 3, 4, 9, 9, 9, 9, 9});           // a branch: both second blocks have an entry of their own
   auto r = e.serve({5, 6, 7, 8, 5, 6, 7, 8, 9}); // tokens that are there, behind another parent
   CHECK(r.seq.cached() == token_count{0});
   e.read(r);
@@ -86,8 +89,8 @@ TEMPLATE_TEST_CASE("case 2: a hit needs equal tokens and an equal parent, and a 
   CHECK(e.cache.statistics().computed_tokens == 9 + 5 + 9);
 }
 
-TEMPLATE_TEST_CASE("case 3: an equal digest with other tokens becomes a second entry", "", (digesting<constant_digest, run_tree>),
-                   (digesting<constant_digest, flat_index>)) {
+TEMPLATE_TEST_CASE("case 3: an equal digest with other tokens becomes a second entry", "",
+                   (digesting<constant_digest, run_tree>), (digesting<constant_digest, flat_index>)) {
   auto e = engine<TestType>{pool_of(64)};
   for (token_id t = 0; t < 10; ++t) { e.keep(joined({t, t, t, t}, {7})); } // the attacker's first, then the victim's
   for (token_id t = 0; t < 10; ++t) {
@@ -99,7 +102,8 @@ TEMPLATE_TEST_CASE("case 3: an equal digest with other tokens becomes a second e
   CHECK(e.cache.cached_blocks() == block_count{10});
 }
 
-TEMPLATE_TEST_CASE("case 4: two processes that agree on the scheme agree on every digest", "", run_tree<>, flat_index<>) {
+TEMPLATE_TEST_CASE("case 4: two processes that agree on the scheme agree on every digest", "", run_tree<>,
+                   flat_index<>) {
   auto producer = shelf<TestType>{16, 4};
   auto consumer = shelf<TestType>{16, 4};
   static_cast<void>(consumer.open("somebody else first")); // other numbers, other order
@@ -113,7 +117,9 @@ TEMPLATE_TEST_CASE("case 4: two processes that agree on the scheme agree on ever
   auto const to = consumer.find(b, ascending(12));
   REQUIRE(from.size() == 3);
   REQUIRE(to.size() == 3);
-  for (std::size_t i = 0; i < 3; ++i) { CHECK(producer.index.digest(block_id{from[i]}) == consumer.index.digest(block_id{to[i]})); }
+  for (std::size_t i = 0; i < 3; ++i) {
+    CHECK(producer.index.digest(block_id{from[i]}) == consumer.index.digest(block_id{to[i]}));
+  }
 }
 
 TEST_CASE("case 4: another scheme is another scope, so that a mismatch shows instead of missing for ever") {

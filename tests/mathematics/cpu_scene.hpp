@@ -61,7 +61,9 @@ struct cpu_shape {
 /// Random floats in (−1, 1).
 [[nodiscard]] inline auto random_floats(std::mt19937_64& random, std::size_t count) -> std::vector<float> {
   std::vector<float> out(count);
-  for (auto& value : out) { value = static_cast<float>(static_cast<std::int64_t>(random() >> 40U) - (1 << 23)) * 0x1p-23F; }
+  for (auto& value : out) {
+    value = static_cast<float>(static_cast<std::int64_t>(random() >> 40U) - (1 << 23)) * 0x1p-23F;
+  }
   return out;
 }
 
@@ -73,7 +75,9 @@ public:
     for (auto const& row : shape_.rows) { blocks += blocks_of(row); }
     auto const& p = shape_.params;
     key_ = plane(quire::layout_role::key, p.kv_heads, p.key_width, shape_.key_format, blocks);
-    if (!shape_.latent) { value_ = plane(quire::layout_role::value, p.kv_heads, p.value_width, shape_.value_format, blocks); }
+    if (!shape_.latent) {
+      value_ = plane(quire::layout_role::value, p.kv_heads, p.value_width, shape_.value_format, blocks);
+    }
     make_tables(blocks);
     backend_.emplace_back(layers());
     fill();
@@ -88,7 +92,9 @@ public:
   [[nodiscard]] auto query() const -> std::vector<float> const& { return query_; }
   /// New keys and values of the step at hand, as they were given to the backend.
   [[nodiscard]] auto new_key(std::size_t row) const -> std::vector<float> const& { return new_key_[row]; }
-  [[nodiscard]] auto cells() const -> std::size_t { return static_cast<std::size_t>(start_.back()) * shape_.params.query_heads; }
+  [[nodiscard]] auto cells() const -> std::size_t {
+    return static_cast<std::size_t>(start_.back()) * shape_.params.query_heads;
+  }
 
   [[nodiscard]] auto view() const -> quire::batch_view {
     return {.rows = static_cast<std::int32_t>(shape_.rows.size()),
@@ -124,8 +130,8 @@ public:
   template <class Bias = quire::no_bias>
   void attend_into(result& out, quire::cpu_range const& range, Bias const& bias = {}) {
     quire::cpu_workspace workspace;
-    static_cast<void>(backend().attend(quire::layer_id{0}, view(), {.query = query_}, {.output = out.output, .lse = out.lse},
-                                       range, workspace, bias));
+    static_cast<void>(backend().attend(quire::layer_id{0}, view(), {.query = query_},
+                                       {.output = out.output, .lse = out.lse}, range, workspace, bias));
   }
 
   /// Oracle and bound of one cell of the result.
@@ -137,7 +143,8 @@ public:
   };
   /// The oracle over the stored bytes. \param keys of which positions \param sinks whether learned sinks join
   template <class Bias = quire::no_bias>
-  [[nodiscard]] auto expect(Bias const& bias = {}, quire::cpu_range const& range = {}) const -> std::vector<expected_cell> {
+  [[nodiscard]] auto expect(Bias const& bias = {}, quire::cpu_range const& range = {}) const
+      -> std::vector<expected_cell> {
     auto const& p = shape_.params;
     std::vector<expected_cell> out;
     for (std::size_t r = 0; r < shape_.rows.size(); ++r) {
@@ -146,13 +153,17 @@ public:
       auto const cross = p.rule.pattern == quire::attention_pattern::cross;
       auto const begin = std::max(static_cast<std::uint32_t>(first_[r]), range.keys.begin.value());
       auto const end = std::max(begin, std::min(length, range.keys.end.value()));
-      auto const extent = quire::attention_extent{.first_query = quire::token_pos{cross ? 0U : row.cached},
-                                                  .queries = quire::token_count{row.appended},
-                                                  .keys = {.begin = quire::token_pos{begin}, .end = quire::token_pos{end}}};
+      auto const extent =
+          quire::attention_extent{.first_query = quire::token_pos{cross ? 0U : row.cached},
+                                  .queries = quire::token_count{row.appended},
+                                  .keys = {.begin = quire::token_pos{begin}, .end = quire::token_pos{end}}};
       auto const key = [&](quire::tensor_place const& at) { return stored(key_, static_cast<std::int32_t>(r), at); };
-      auto const value = [&](quire::tensor_place const& at) { return stored(this->value(), static_cast<std::int32_t>(r), at); };
+      auto const value = [&](quire::tensor_place const& at) {
+        return stored(this->value(), static_cast<std::int32_t>(r), at);
+      };
       auto const start = static_cast<std::size_t>(start_[r]) * p.query_heads * p.key_width;
-      auto const query = quire::strided_tensor<float>::packed(std::span{query_}.subspan(start), {.heads = p.query_heads, .width = p.key_width});
+      auto const query = quire::strided_tensor<float>::packed(std::span{query_}.subspan(start),
+                                                              {.heads = p.query_heads, .width = p.key_width});
       auto answer = quire::oracle_partial(p, extent, query, key, value, bias);
       if (!range.partial()) { quire::apply_sinks(answer, p); }
       for (std::uint32_t q = 0; q < row.appended; ++q) {
@@ -174,8 +185,8 @@ public:
       auto const lse = static_cast<double>(got.lse[c]);
       auto const infinite = std::isinf(cell.lse);
       if (infinite ? lse != cell.lse : !(std::fabs(lse - cell.lse) <= cell.lse_bound)) {
-        return "cell " + std::to_string(c) + ": lse " + std::to_string(lse) + " instead of " + std::to_string(cell.lse) +
-               " ± " + std::to_string(cell.lse_bound);
+        return "cell " + std::to_string(c) + ": lse " + std::to_string(lse) + " instead of " +
+               std::to_string(cell.lse) + " ± " + std::to_string(cell.lse_bound);
       }
       for (std::size_t d = 0; d < width; ++d) {
         auto const value = static_cast<double>(got.output[c * width + d]);
@@ -191,7 +202,8 @@ public:
   [[nodiscard]] auto difference() -> std::string { return compare(attend(), expect()); }
 
   /// The stored element, read by the reference codec.
-  [[nodiscard]] auto stored(quire::cpu_plane const& plane, std::int32_t row, quire::tensor_place const& at) const -> double {
+  [[nodiscard]] auto stored(quire::cpu_plane const& plane, std::int32_t row, quire::tensor_place const& at) const
+      -> double {
     auto const place = view().locate(row, quire::token_pos{at.token});
     auto const where = quire::layout_place{.block = place.block, .token = place.offset, .head = at.head, .dim = at.dim};
     return quire::load_element(plane.format.type, plane.tensor, plane.layout.offset(where)) * scale(plane, where);
@@ -240,7 +252,9 @@ private:
     std::vector<std::int32_t> free(blocks);
     for (std::size_t b = 0; b < free.size(); ++b) { free[b] = static_cast<std::int32_t>(b); }
     std::shuffle(free.begin(), free.end(), random_);
-    for (auto const& row : shape_.rows) { columns_ = std::max(columns_, static_cast<std::int32_t>(blocks_of(row)) + 1); }
+    for (auto const& row : shape_.rows) {
+      columns_ = std::max(columns_, static_cast<std::int32_t>(blocks_of(row)) + 1);
+    }
     for (auto const& row : shape_.rows) {
       auto const length = row.cached + row.appended;
       for (std::int32_t column = 0; column < columns_; ++column) {
@@ -301,7 +315,9 @@ private:
         }
         if (seen) { continue; }
         auto& cell = table_[r * static_cast<std::size_t>(columns_) + b];
-        auto const scrub = quire::action{.kind = quire::action_kind::scrub, .group = quire::group_id{0}, .target = quire::block_id{static_cast<std::uint32_t>(cell)}};
+        auto const scrub = quire::action{.kind = quire::action_kind::scrub,
+                                         .group = quire::group_id{0},
+                                         .target = quire::block_id{static_cast<std::uint32_t>(cell)}};
         auto poisoner = quire::cpu_backend{layers(), quire::nan_poison};
         static_cast<void>(poisoner.run({&scrub, 1}));
         cell = -1;
@@ -315,8 +331,8 @@ private:
     return quire::load_element(quire::dtype::f32, plane.scale_tensor, plane.scale_layout.offset(at));
   }
   template <class Query, class Key, class Value, class Bias>
-  void bound(expected_cell& cell, quire::attention_extent const& extent, quire::tensor_place const& at, Query const& query,
-             Key const& key, Value const& value, Bias const& bias) const {
+  void bound(expected_cell& cell, quire::attention_extent const& extent, quire::tensor_place const& at,
+             Query const& query, Key const& key, Value const& value, Bias const& bias) const {
     auto const& p = shape_.params;
     constexpr auto u = 0x1p-24;
     auto const asking = extent.query_position(quire::token_count{at.token});
@@ -336,13 +352,16 @@ private:
         sum += q * k;
         sizes += std::fabs(q * k);
       }
-      auto const alibi = p.rule.alibi ? std::fabs(p.alibi_slopes[at.head] * (static_cast<double>(j) - asking.value())) : 0.0;
+      auto const alibi =
+          p.rule.alibi ? std::fabs(p.alibi_slopes[at.head] * (static_cast<double>(j) - asking.value())) : 0.0;
       auto const extra = bias({.query = asking, .key = quire::token_pos{j}, .head = at.head});
       if (std::isinf(extra)) { continue; }
       auto const cap = static_cast<double>(p.rule.soft_cap);
-      auto const score = cap > 0.0 ? cap * std::tanh((sum * p.scale - alibi + extra) / cap) : sum * p.scale - alibi + extra;
-      score_error = std::max(score_error, u * ((p.key_width + 8.0) * p.scale * sizes + 8.0 * (alibi + std::fabs(extra)) +
-                                               8.0 * std::fabs(sum * p.scale) + 16.0 * cap));
+      auto const score =
+          cap > 0.0 ? cap * std::tanh((sum * p.scale - alibi + extra) / cap) : sum * p.scale - alibi + extra;
+      score_error =
+          std::max(score_error, u * ((p.key_width + 8.0) * p.scale * sizes + 8.0 * (alibi + std::fabs(extra)) +
+                                     8.0 * std::fabs(sum * p.scale) + 16.0 * cap));
       low = std::min(low, score);
       high = std::max(high, score);
       n += 1.0;

@@ -140,8 +140,8 @@ TEST_CASE("allocation_policy: the archetype serves a pool and a cache") {
 }
 
 // --- conformance ---------------------------------------------------------------------------------------------------
-TEMPLATE_TEST_CASE("allocation_policy: every block is handed out once until it is given back", "", lifo_allocation, fifo_allocation,
-                   lowest_allocation) {
+TEMPLATE_TEST_CASE("allocation_policy: every block is handed out once until it is given back", "", lifo_allocation,
+                   fifo_allocation, lowest_allocation) {
   for (auto const n : {1U, 2U, 3U, 64U, 65U, 4096U, 4097U}) {
     auto policy = TestType{block_count{n}};
     CHECK(policy.available() == block_count{n});
@@ -161,7 +161,8 @@ TEMPLATE_TEST_CASE("allocation_policy: every block is handed out once until it i
   }
 }
 
-TEMPLATE_TEST_CASE("allocation_policy: taking many is taking one many times", "", lifo_allocation, fifo_allocation, lowest_allocation) {
+TEMPLATE_TEST_CASE("allocation_policy: taking many is taking one many times", "", lifo_allocation, fifo_allocation,
+                   lowest_allocation) {
   auto one = TestType{block_count{10}};
   auto many = TestType{block_count{10}};
   auto const same = [&](std::size_t n) {
@@ -184,19 +185,20 @@ TEMPLATE_TEST_CASE("allocation_policy: taking many is taking one many times", ""
   CHECK(many.available() == block_count{0});
 }
 
-TEMPLATE_TEST_CASE("allocation_policy: nothing allocates after construction", "", lifo_allocation, fifo_allocation, lowest_allocation) {
+TEMPLATE_TEST_CASE("allocation_policy: nothing allocates after construction", "", lifo_allocation, fifo_allocation,
+                   lowest_allocation) {
   auto policy = TestType{block_count{1000}};
   CHECK(quire_test::allocations_of([&] {
-    auto out = std::array<block_id, 600>{};
-    for (auto round = 0; round < 3; ++round) {
-      auto const n = policy.take(out).value();
-      for (std::uint32_t i = 0; i < n; ++i) { policy.give(out[i]); }
-    }
-  }) == 0);
+          auto out = std::array<block_id, 600>{};
+          for (auto round = 0; round < 3; ++round) {
+            auto const n = policy.take(out).value();
+            for (std::uint32_t i = 0; i < n; ++i) { policy.give(out[i]); }
+          }
+        }) == 0);
 }
 
-TEMPLATE_TEST_CASE("allocation_policy: a cache reads back every byte whatever block it is given", "", lifo_allocation, fifo_allocation,
-                   lowest_allocation) {
+TEMPLATE_TEST_CASE("allocation_policy: a cache reads back every byte whatever block it is given", "", lifo_allocation,
+                   fifo_allocation, lowest_allocation) {
   using namespace quire_test;
   auto e = engine<allocating<TestType>>{pool_of(6)};
   for (auto round = 0; round < 5; ++round) {

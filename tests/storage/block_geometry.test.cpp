@@ -88,10 +88,10 @@ TEST_CASE("page_table: reserved room is filled without an allocation") {
   table.reserve(100);
   CHECK(table.capacity() >= 100);
   CHECK(quire_test::allocations_of([&] {
-    for (std::uint32_t i = 0; i < 100; ++i) { table.push_back(block_id{i}); }
-    table.shrink(50);
-    table.push_back(block_id{7});
-  }) == 0);
+          for (std::uint32_t i = 0; i < 100; ++i) { table.push_back(block_id{i}); }
+          table.shrink(50);
+          table.push_back(block_id{7});
+        }) == 0);
   CHECK(table.size() == 51);
   CHECK(table[50] == block_id{7});
 }

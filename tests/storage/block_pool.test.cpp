@@ -47,7 +47,8 @@ TEST_CASE("S25: a block goes through its whole life") {
 TEST_CASE("S25: an illegal transition is refused before anything changes") {
   auto pool = block_pool<>{block_count{1}};
   auto const b = pool.try_allocate();
-  for (auto const wrong : {event::allocate, event::publish, event::unpublish, event::claim, event::restore, event::evict, event::reclaim}) {
+  for (auto const wrong : {event::allocate, event::publish, event::unpublish, event::claim, event::restore,
+                           event::evict, event::reclaim}) {
     CHECK_THROWS_AS(pool.apply(b, wrong), contract_violation);
     CHECK(pool.state(b) == state::writing);
     CHECK(pool.holders(b) == 1);
@@ -133,13 +134,13 @@ TEST_CASE("block_pool: impossible capacities are refused") {
 TEST_CASE("block_pool: nothing allocates after construction") {
   auto pool = block_pool<>{block_count{100}};
   CHECK(quire_test::allocations_of([&] {
-    auto out = std::array<block_id, 50>{};
-    pool.try_allocate(out);
-    for (auto const b : out) {
-      static_cast<void>(pool.release(b));
-      pool.retire_and_reclaim(b);
-    }
-  }) == 0);
+          auto out = std::array<block_id, 50>{};
+          pool.try_allocate(out);
+          for (auto const b : out) {
+            static_cast<void>(pool.release(b));
+            pool.retire_and_reclaim(b);
+          }
+        }) == 0);
   CHECK(pool.free_blocks() == block_count{100});
 }
 

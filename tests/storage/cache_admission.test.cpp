@@ -51,7 +51,8 @@ TEST_CASE("S17: reserve_all sets the whole budget aside") {
   CHECK(refused.error().promised == block_count{4});
   CHECK(refused.error().available == block_count{6});
   CHECK(refused.error().capacity == block_count{8});
-  CHECK_THAT(refused.error().message(), quire_test::ContainsSubstring("needs 3 blocks; 6 available, 4 of them promised; the pool has 8"));
+  CHECK_THAT(refused.error().message(),
+             quire_test::ContainsSubstring("needs 3 blocks; 6 available, 4 of them promised; the pool has 8"));
   CHECK(e.ask(ascending(5, 300), 3).has_value()); // 2 fit
   CHECK(e.cache.statistics().refusals == 1);
 }
@@ -92,7 +93,8 @@ TEST_CASE("S17: under reserve_all every admitted request finishes without preemp
       auto e = engine<>{pool_of(blocks, unit)};
       auto waiting = std::vector<job>{};
       for (auto i = 0; i < 25; ++i) {
-        waiting.push_back({ascending(1 + random() % (2 * unit), static_cast<token_id>(random() % 3 * 50)), 1 + static_cast<unsigned>(random() % 5)});
+        waiting.push_back({ascending(1 + random() % (2 * unit), static_cast<token_id>(random() % 3 * 50)),
+                           1 + static_cast<unsigned>(random() % 5)});
       }
       auto running = std::vector<std::unique_ptr<std::pair<engine<>::request, job>>>{};
       auto done = 0U;
@@ -106,14 +108,19 @@ TEST_CASE("S17: under reserve_all every admitted request finishes without preemp
             ++never;
           } else {
             auto const hit = got->cached().value();
-            running.push_back(std::make_unique<std::pair<engine<>::request, job>>(engine<>::request{std::move(*got), head(next.prompt, hit)}, next));
+            running.push_back(std::make_unique<std::pair<engine<>::request, job>>(
+                engine<>::request{std::move(*got), head(next.prompt, hit)}, next));
           }
           waiting.pop_back();
         }
         for (auto& one : running) { // a refused step would fail inside plan()
           auto& [r, what] = *one;
           auto const length = r.seq.length().value();
-          if (length < what.prompt.size()) { e.prefill(r, what.prompt); } else { e.step({{&r, {7}}}); }
+          if (length < what.prompt.size()) {
+            e.prefill(r, what.prompt);
+          } else {
+            e.step({{&r, {7}}});
+          }
           what.made = r.seq.length().value() - static_cast<unsigned>(what.prompt.size());
         }
         for (auto i = running.size(); i-- > 0;) {
@@ -131,8 +138,8 @@ TEST_CASE("S17: under reserve_all every admitted request finishes without preemp
   }
 }
 
-TEMPLATE_TEST_CASE("S17: under optimistic and watermark admission the oldest finishes and everybody does in the end", "", optimistic, watermark,
-                   admit_all) {
+TEMPLATE_TEST_CASE("S17: under optimistic and watermark admission the oldest finishes and everybody does in the end",
+                   "", optimistic, watermark, admit_all) {
   auto random = std::mt19937{20260102};
   for (auto const blocks : {4U, 6U, 11U}) {
     auto e = engine<admitting<TestType>>{pool_of(blocks)};
@@ -187,10 +194,14 @@ TEMPLATE_TEST_CASE("S17: under optimistic and watermark admission the oldest fin
             break;
           }
           REQUIRE(status == errc::no_blocks);
-          REQUIRE(running.size() > 1); // the oldest can always go on when it is alone
+          REQUIRE(running.size() > 1);    // the oldest can always go on when it is alone
           auto& victim = *running.back(); // the youngest, be it this one
           auto const itself = running.size() == i + 1;
-          if (e.cache.preempt(victim.r.seq)) { ++preempted; } else { e.release(victim.r); } // nothing computed yet
+          if (e.cache.preempt(victim.r.seq)) {
+            ++preempted;
+          } else {
+            e.release(victim.r);
+          } // nothing computed yet
           check(e.cache);
           waiting.insert(waiting.begin(), {victim.age, {victim.what, victim.all}});
           running.pop_back();
@@ -260,7 +271,8 @@ TEST_CASE("S17: an item that cannot be served is left out and changes nothing, t
   auto b = e.admit(ascending(8, 200), 4);
   auto c = e.admit(ascending(4, 300), 4);
   auto const ids = std::vector{ascending(8, 100), ascending(8, 200), ascending(4, 300)};
-  auto const items = std::vector<engine<admitting<admit_all>>::step_item>{{a.seq, ids[0]}, {b.seq, ids[1]}, {c.seq, ids[2]}, {a.seq, ids[0]}};
+  auto const items = std::vector<engine<admitting<admit_all>>::step_item>{
+      {a.seq, ids[0]}, {b.seq, ids[1]}, {c.seq, ids[2]}, {a.seq, ids[0]}};
   auto planned = e.cache.plan_step(items);
   check(e.cache);
   REQUIRE(planned.has_value());
@@ -282,8 +294,8 @@ TEST_CASE("S17: an item that cannot be served is left out and changes nothing, t
 
 TEST_CASE("case 106: matched blocks are pinned before anything is allocated, and count as taken") {
   auto e = engine<>{pool_of(4)};
-  e.keep(ascending(9)); // blocks 1 and 2 of the case, idle
-  auto other = e.serve(ascending(5, 100), 3); // uses the two others
+  e.keep(ascending(9));                                       // blocks 1 and 2 of the case, idle
+  auto other = e.serve(ascending(5, 100), 3);                 // uses the two others
   auto const prompt = joined(ascending(8), ascending(7, 50)); // needs the two idle ones and two new
   auto const refused = e.ask(prompt);
   REQUIRE_FALSE(refused.has_value());

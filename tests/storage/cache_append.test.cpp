@@ -14,11 +14,11 @@ using namespace quire;
 using quire_test::ascending;
 using quire_test::check;
 using quire_test::engine;
-using quire_test::head;
-using quire_test::pool_of;
 using quire_test::figures;
 using quire_test::figures_of;
+using quire_test::head;
 using quire_test::joined;
+using quire_test::pool_of;
 } // namespace
 
 TEST_CASE("S26: 1 - the longest prefix is found, verified and pinned at admission") {

@@ -32,9 +32,12 @@ struct flat : default_policies {
 
 // Handles cannot be copied, and moving them cannot fail.
 static_assert(!std::is_copy_constructible_v<engine<>::sequence> && !std::is_copy_assignable_v<engine<>::sequence>);
-static_assert(std::is_nothrow_move_constructible_v<engine<>::sequence> && std::is_nothrow_move_assignable_v<engine<>::sequence>);
-static_assert(!std::is_copy_constructible_v<engine<>::step_plan> && std::is_nothrow_move_constructible_v<engine<>::step_plan>);
-static_assert(std::is_nothrow_destructible_v<engine<>::sequence> && std::is_nothrow_destructible_v<engine<>::step_plan>);
+static_assert(std::is_nothrow_move_constructible_v<engine<>::sequence> &&
+              std::is_nothrow_move_assignable_v<engine<>::sequence>);
+static_assert(!std::is_copy_constructible_v<engine<>::step_plan> &&
+              std::is_nothrow_move_constructible_v<engine<>::step_plan>);
+static_assert(std::is_nothrow_destructible_v<engine<>::sequence> &&
+              std::is_nothrow_destructible_v<engine<>::step_plan>);
 
 // Backdoor for the tests of the audit: what a caller must never do.
 template <class Cache>

@@ -57,7 +57,7 @@ TEST_CASE("S18: a released request drains until its ticket is reached") {
   e.prefill(r, ascending(6), until);
   e.release(r);
   CHECK(figures_of(e.cache) == figures{2, 0, 1, 0, 0}); // neither freed nor evictable
-  CHECK_FALSE(e.ask(ascending(10, 50), 2).has_value());  // 3 blocks are not there
+  CHECK_FALSE(e.ask(ascending(10, 50), 2).has_value()); // 3 blocks are not there
   complete(e, until);
   CHECK(figures_of(e.cache) == figures{3, 1, 1, 0, 0});
   CHECK(e.ask(ascending(10, 50), 2).has_value());
@@ -211,9 +211,17 @@ TEST_CASE("S18: a block that two timelines used waits for both") {
     e.step({{&r, {7}}}, one, t1);
     e.truncate(r, 4); // block 1 was used on both
     CHECK(e.cache.waiting_blocks() == block_count{1});
-    if (order == 0) { complete(e, zero, t0); } else { complete(e, one, t1); }
+    if (order == 0) {
+      complete(e, zero, t0);
+    } else {
+      complete(e, one, t1);
+    }
     CHECK(e.cache.waiting_blocks() == block_count{1});
-    if (order == 0) { complete(e, one, t1); } else { complete(e, zero, t0); }
+    if (order == 0) {
+      complete(e, one, t1);
+    } else {
+      complete(e, zero, t0);
+    }
     CHECK(e.cache.waiting_blocks() == block_count{0});
   }
 }

@@ -35,7 +35,8 @@ auto copying(unsigned blocks, unsigned unit = 4) -> cache_options {
 }
 } // namespace
 
-TEMPLATE_TEST_CASE("S22: P = k * p_b fully resident: attached whole, length P - 1, the last write skipped", "", default_policies, flat) {
+TEMPLATE_TEST_CASE("S22: P = k * p_b fully resident: attached whole, length P - 1, the last write skipped", "",
+                   default_policies, flat) {
   for (auto const unit : {1U, 2U, 3U, 4U, 16U, 17U}) {
     auto e = engine<TestType>{pool_of(16, unit)};
     auto const prompt = ascending(std::size_t{3} * unit);
@@ -100,7 +101,7 @@ TEST_CASE("S22: without skipped writes a block of one token is computed, not cop
 
 TEST_CASE("S22: the copied block is part of the admitted budget") {
   auto e = engine<>{copying(3)};
-  e.keep(ascending(8)); // blocks for 9 positions = 3, two of them stay
+  e.keep(ascending(8));                        // blocks for 9 positions = 3, two of them stay
   auto const refused = e.ask(ascending(8), 4); // 12 positions = 3 blocks + 1 copy, of a pool of 3
   REQUIRE_FALSE(refused.has_value());
   CHECK(refused.error().code == errc::never_fits);

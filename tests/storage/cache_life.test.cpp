@@ -3,8 +3,8 @@
 #include <quire/block/ticket_fence.hpp>
 #include <quire/cache/kv_cache.hpp>
 #include <quire/observe/counting_observer.hpp>
-#include <quire/prefix/flat_index.hpp>
 #include <quire/prefix/fifo_eviction.hpp>
+#include <quire/prefix/flat_index.hpp>
 
 #include "storage/storage_fixture.hpp"
 #include "support/catch_compat.hpp"
@@ -41,7 +41,8 @@ struct observed : default_policies {
 };
 } // namespace
 
-TEMPLATE_TEST_CASE("case 29: of two equal prompts in one step each computes its own blocks", "", default_policies, flat_fifo) {
+TEMPLATE_TEST_CASE("case 29: of two equal prompts in one step each computes its own blocks", "", default_policies,
+                   flat_fifo) {
   auto e = engine<TestType>{pool_of(16, 16)};
   auto const prompt = ascending(32);
   auto a = e.admit(prompt, 2);
@@ -60,7 +61,8 @@ TEMPLATE_TEST_CASE("case 29: of two equal prompts in one step each computes its 
   CHECK(e.hit(joined(prompt, {7})) == 32);
 }
 
-TEMPLATE_TEST_CASE("case 30: taking a block for writing removes its identity in the same operation", "", default_policies, flat_fifo) {
+TEMPLATE_TEST_CASE("case 30: taking a block for writing removes its identity in the same operation", "",
+                   default_policies, flat_fifo) {
   auto e = engine<TestType>{pool_of(4)};
   e.keep(ascending(13)); // three idle blocks
   auto r = e.admit(ascending(9, 500), 4);
@@ -77,7 +79,8 @@ TEMPLATE_TEST_CASE("case 30: taking a block for writing removes its identity in 
   e.read(old);
 }
 
-TEMPLATE_TEST_CASE("case 31: what a look-up found stays until it is used, because finding pins", "", default_policies, flat_fifo) {
+TEMPLATE_TEST_CASE("case 31: what a look-up found stays until it is used, because finding pins", "", default_policies,
+                   flat_fifo) {
   auto e = engine<TestType>{pool_of(6)};
   e.keep(ascending(9));
   auto waiting = e.admit(ascending(9), 3); // enqueued; its step comes later
@@ -104,7 +107,8 @@ TEST_CASE("case 33: a block that several hold comes back once, with the last of 
   CHECK(e.cache.free_blocks().value() == free + 1);
 }
 
-TEMPLATE_TEST_CASE("case 34: after 2000 requests and a drain everything is back", "", default_policies, flat_fifo, ticketed) {
+TEMPLATE_TEST_CASE("case 34: after 2000 requests and a drain everything is back", "", default_policies, flat_fifo,
+                   ticketed) {
   auto e = kv_cache<TestType>{pool_of(32)};
   auto const scope = e.open_scope(compute_identity{quire_test::some_fields()}, quire_test::domain_of("tenant"));
   auto random = std::mt19937{20260101};
@@ -144,7 +148,7 @@ TEST_CASE("case 35: an end that is seen while the next step is reserved gives ev
   e.execute(planned, {{&r, {9}}});
   CHECK(r.seq.length() == token_count{8});
   CHECK(r.seq.blocks().size() == 3);
-  e.release(r); // end of sequence was sampled meanwhile
+  e.release(r);                                   // end of sequence was sampled meanwhile
   CHECK(e.cache.free_blocks() == block_count{5}); // held until the step is over
   auto const done = e.cache.commit(std::move(planned));
   REQUIRE_FALSE(done.has_value());
@@ -211,7 +215,7 @@ TEST_CASE("case 138: holders of other kinds do not count as sequences that share
   auto r = e.admit(ascending(6), 8);
   e.prefill(r, ascending(6), e.cache.fence().issue(timeline_id{0}));
   auto drained = e.fork(r, 6);
-  e.release(drained); // waits for the fence and holds the partial block meanwhile
+  e.release(drained);                             // waits for the fence and holds the partial block meanwhile
   CHECK(r.seq.shared_blocks() == block_count{1}); // by path
   auto const block = r.seq.blocks()[1];
   e.step({{&r, {7}}}); // still its writer

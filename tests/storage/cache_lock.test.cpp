@@ -69,14 +69,15 @@ TEST_CASE("B16: four threads share one locking cache, and everything adds up") {
   auto const scope = cache.open_scope(compute_identity{quire_test::some_fields()}, quire_test::domain_of("tenant"));
   auto failures = std::atomic<int>{0};
   auto stop = std::atomic<bool>{false};
-  auto reader = std::thread{[&] { // statistics and audit may be asked from any thread, the other figures from the owner's
-    while (!stop.load()) {
-      auto const s = cache.statistics();
-      if (s.hit_tokens + s.loaded_tokens + s.computed_tokens != s.prompt_tokens) { ++failures; }
-      if (!cache.audit().has_value()) { ++failures; }
-      std::this_thread::yield();
-    }
-  }};
+  auto reader =
+      std::thread{[&] { // statistics and audit may be asked from any thread, the other figures from the owner's
+        while (!stop.load()) {
+          auto const s = cache.statistics();
+          if (s.hit_tokens + s.loaded_tokens + s.computed_tokens != s.prompt_tokens) { ++failures; }
+          if (!cache.audit().has_value()) { ++failures; }
+          std::this_thread::yield();
+        }
+      }};
   auto threads = std::vector<std::thread>{};
   for (token_id n = 0; n < 4; ++n) {
     threads.emplace_back([&, n] {

@@ -63,8 +63,12 @@ TEMPLATE_TEST_CASE("S15: after compaction every later read gives the same", "", 
   }
   e.perform(*moves);
   auto in_use = 0U;
-  for (std::uint32_t block = 0; block < 32; ++block) { in_use += e.cache.block_state_of(block_id{block}) != block_state::free ? 1U : 0U; }
-  for (std::uint32_t block = 0; block < in_use; ++block) { CHECK(e.cache.block_state_of(block_id{block}) != block_state::free); }
+  for (std::uint32_t block = 0; block < 32; ++block) {
+    in_use += e.cache.block_state_of(block_id{block}) != block_state::free ? 1U : 0U;
+  }
+  for (std::uint32_t block = 0; block < in_use; ++block) {
+    CHECK(e.cache.block_state_of(block_id{block}) != block_state::free);
+  }
   for (auto* const r : {&a, &b, &c}) { e.read(*r); }
   CHECK(e.hit(ascending(9, 900)) == 8); // and prefixes are found at their new places
   for (token_id t = 0; t < 4; ++t) { e.step({{&a, {t}}, {&b, {50 + t}}, {&c, {70 + t}}}); }

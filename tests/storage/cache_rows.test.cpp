@@ -105,7 +105,9 @@ TEST_CASE("S19: the result of a request does not depend on its row or its neighb
       e.step(work);
     }
     for (std::size_t i = 0; i < 3; ++i) {
-      for (std::size_t p = 0; p < r[i].tokens.size(); ++p) { out[i].push_back(e.device[r[i].seq.blocks()[p / 4].value() * 4 + p % 4]); }
+      for (std::size_t p = 0; p < r[i].tokens.size(); ++p) {
+        out[i].push_back(e.device[r[i].seq.blocks()[p / 4].value() * 4 + p % 4]);
+      }
     }
     return out;
   };
@@ -188,7 +190,8 @@ TEST_CASE("S20: padded rows, compressed rows and plain lists say the same") {
     auto const plain = quire_test::numbers(work[r].of->seq.blocks()); // the ragged form: one list per request
     auto const row = static_cast<std::int32_t>(r);
     auto const padded = view.blocks_of_row(row);
-    auto const compressed = csr.indices.subspan(static_cast<std::size_t>(csr.indptr[r]), static_cast<std::size_t>(csr.indptr[r + 1] - csr.indptr[r]));
+    auto const compressed = csr.indices.subspan(static_cast<std::size_t>(csr.indptr[r]),
+                                                static_cast<std::size_t>(csr.indptr[r + 1] - csr.indptr[r]));
     REQUIRE(padded.size() == plain.size());
     REQUIRE(compressed.size() == plain.size());
     for (std::size_t j = 0; j < plain.size(); ++j) {

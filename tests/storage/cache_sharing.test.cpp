@@ -49,7 +49,9 @@ TEMPLATE_TEST_CASE("S23: three requests that share 8 tokens hold 5 blocks, unsha
   CHECK(16 - e.cache.free_blocks().value() == 5);
   auto unique_tokens = std::set<std::uint64_t>{}; // what their slots hold: one word per token behind its prefix
   for (auto const* r : {&a, &b, &c}) {
-    for (std::size_t p = 0; p < r->tokens.size(); ++p) { unique_tokens.insert(e.device[r->seq.blocks()[p / 4].value() * 4 + p % 4]); }
+    for (std::size_t p = 0; p < r->tokens.size(); ++p) {
+      unique_tokens.insert(e.device[r->seq.blocks()[p / 4].value() * 4 + p % 4]);
+    }
   }
   CHECK(unique_tokens.size() == 17); // in 5 * 4 = 20 slots
   for (auto const* r : {&a, &b, &c}) {
@@ -86,7 +88,7 @@ TEST_CASE("S23: a reader of a partial block that appends copies the valid prefix
     auto reader = e.fork(a, at);
     auto const shared = a.seq.blocks()[1];
     CHECK(reader.seq.blocks()[1] == shared);
-    e.step({{&a, {100}}});                  // the writer goes on in place
+    e.step({{&a, {100}}}); // the writer goes on in place
     CHECK(a.seq.blocks()[1] == shared);
     e.step({{&reader, {200}}});
     CHECK(reader.seq.blocks()[1] != shared);
@@ -143,8 +145,9 @@ TEMPLATE_TEST_CASE("S23: publishing turns the holds of readers into pins", "", d
   CHECK(e.cache.free_blocks().value() + e.cache.evictable_blocks().value() == 32);
 }
 
-TEMPLATE_TEST_CASE("S26: the same tokens twice: the second keeps its own block until it ends, and publishes below the first", "",
-                   default_policies, flat) {
+TEMPLATE_TEST_CASE(
+    "S26: the same tokens twice: the second keeps its own block until it ends, and publishes below the first", "",
+    default_policies, flat) {
   auto e = engine<TestType>{pool_of(32)};
   auto a = e.admit(ascending(6), 8);
   auto b = e.admit(ascending(6), 8);
@@ -214,7 +217,9 @@ TEST_CASE("case 83: a fork is a copy of the parent's table, once, and both go th
   CHECK(numbers(child.seq.blocks()) == numbers(parent.seq.blocks()));
   for (token_id t = 0; t < 10; ++t) { e.step({{&parent, {100 + t}}, {&child, {200 + t}}}); }
   CHECK(numbers(child.seq.blocks().first(2)) == numbers(parent.seq.blocks().first(2)));
-  for (std::size_t j = 2; j < child.seq.blocks().size(); ++j) { CHECK(child.seq.blocks()[j] != parent.seq.blocks()[j]); }
+  for (std::size_t j = 2; j < child.seq.blocks().size(); ++j) {
+    CHECK(child.seq.blocks()[j] != parent.seq.blocks()[j]);
+  }
   e.read(parent);
   e.read(child);
 }

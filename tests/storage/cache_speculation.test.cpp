@@ -176,7 +176,8 @@ TEST_CASE("case 123: a truncation at an unaligned length gives back only blocks 
   CHECK(e.cache.evictable_blocks() == block_count{2});
 }
 
-TEMPLATE_TEST_CASE("B17: a step commits a count, its tokens are resolved later, and only then it publishes", "", default_policies, flat) {
+TEMPLATE_TEST_CASE("B17: a step commits a count, its tokens are resolved later, and only then it publishes", "",
+                   default_policies, flat) {
   auto e = engine<TestType>{pool_of(16)};
   auto r = e.serve(ascending(3), 16);
   step_unknown(e, r, {4, 5, 6, 7, 8});
@@ -259,10 +260,10 @@ TEST_CASE("case 86: the committed length counts positions whose KV exists, whate
   auto e = engine<>{pool_of(32)};
   auto r = e.serve(ascending(5), 3); // y0 was sampled at position 4
   CHECK(r.seq.length() == token_count{5});
-  e.step({{&r, {50}}}); // y0 is fed, y1 sampled
-  e.step({{&r, {51}}}); // y1 is fed, y2 sampled: the limit
+  e.step({{&r, {50}}});                            // y0 is fed, y1 sampled
+  e.step({{&r, {51}}});                            // y1 is fed, y2 sampled: the limit
   CHECK(r.seq.length() == token_count{5 + 3 - 1}); // P + G - 1
-  e.step({{&r, {52}}}); // kept for a follow-up: P + G
+  e.step({{&r, {52}}});                            // kept for a follow-up: P + G
   CHECK(r.seq.length() == token_count{8});
   e.release(r);
   CHECK(e.hit(joined(ascending(5), {50, 51, 52, 60})) == 8);

@@ -41,8 +41,8 @@ struct by_fifo : default_policies {
 };
 } // namespace
 
-TEMPLATE_TEST_CASE("S26: 64 decode steps of 32 sequences with publishing allocate nothing", "", default_policies, ticketed, flat_lfu, observed,
-                   by_fifo) {
+TEMPLATE_TEST_CASE("S26: 64 decode steps of 32 sequences with publishing allocate nothing", "", default_policies,
+                   ticketed, flat_lfu, observed, by_fifo) {
   auto options = pool_of(32 * 10, 16);
   options.max_rows = row_count{32};
   auto cache = kv_cache<TestType>{options};
@@ -66,7 +66,8 @@ TEMPLATE_TEST_CASE("S26: 64 decode steps of 32 sequences with publishing allocat
   auto const step = [&](bool prefill) {
     for (std::size_t i = 0; i < 32; ++i) {
       tokens[i] += 7;
-      items[i] = {sequences[i], prefill ? std::span<token_id const>{prompts[i]} : std::span<token_id const>{&tokens[i], 1}};
+      items[i] = {sequences[i],
+                  prefill ? std::span<token_id const>{prompts[i]} : std::span<token_id const>{&tokens[i], 1}};
     }
     auto planned = cache.plan_step(items);
     if (!planned || !planned->complete()) {
@@ -84,8 +85,8 @@ TEMPLATE_TEST_CASE("S26: 64 decode steps of 32 sequences with publishing allocat
   for (auto i = 0; i < 34; ++i) { step(false); } // every buffer has seen a new block
   auto const before = cache.cached_blocks();
   CHECK(quire_test::allocations_of([&] {
-    for (auto i = 0; i < 64; ++i) { step(false); }
-  }) == 0);
+          for (auto i = 0; i < 64; ++i) { step(false); }
+        }) == 0);
   CHECK(failures == 0);
   check(cache);
   CHECK(cache.cached_blocks() == before + block_count{32 * 4}); // 64 positions = 4 blocks each
@@ -103,7 +104,8 @@ TEST_CASE("S26: an admission that runs out of host memory changes nothing") {
   auto const failed = quire_test::fail_each_allocation(
       [] {
         auto cache = kv_cache<>{pool_of(32)};
-        auto const scope = cache.open_scope(compute_identity{quire_test::some_fields()}, quire_test::domain_of("tenant"));
+        auto const scope =
+            cache.open_scope(compute_identity{quire_test::some_fields()}, quire_test::domain_of("tenant"));
         auto const before = figures_of(cache);
         return std::make_unique<world>(world{std::move(cache), scope, ascending(40), {}, before});
       },
@@ -146,7 +148,8 @@ TEST_CASE("S26: a plan that runs out of host memory changes nothing, claimed vic
   auto const failed = quire_test::fail_each_allocation(
       [] {
         auto cache = kv_cache<ticketed>{pool_of(8)};
-        auto const scope = cache.open_scope(compute_identity{quire_test::some_fields()}, quire_test::domain_of("tenant"));
+        auto const scope =
+            cache.open_scope(compute_identity{quire_test::some_fields()}, quire_test::domain_of("tenant"));
         auto w = std::make_unique<world>(world{std::move(cache), scope, {ascending(25)}});
         w->admit(0, 1);
         auto first = w->plan();

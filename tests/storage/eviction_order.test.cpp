@@ -27,14 +27,15 @@ using quire_test::shelf;
 using quire_test::text;
 using list = std::vector<std::uint32_t>;
 
-auto const chain = ascending(6);                    // blocks 0 1 2
-auto const other = ascending(4, 50);                // blocks 3 4
+auto const chain = ascending(6);                                     // blocks 0 1 2
+auto const other = ascending(4, 50);                                 // blocks 3 4
 auto const fork_of_chain = joined(head(chain, 2), {20, 21, 22, 23}); // behind block 0: blocks 5 6
 } // namespace
 
-TEMPLATE_TEST_CASE("case 105: of three blocks released together the deepest is evicted first", "", run_tree<lru_eviction>,
-                   run_tree<fifo_eviction>, run_tree<lfu_eviction>, run_tree<optimal_eviction>, flat_index<lru_eviction>,
-                   flat_index<fifo_eviction>, flat_index<lfu_eviction>, flat_index<optimal_eviction>) {
+TEMPLATE_TEST_CASE("case 105: of three blocks released together the deepest is evicted first", "",
+                   run_tree<lru_eviction>, run_tree<fifo_eviction>, run_tree<lfu_eviction>, run_tree<optimal_eviction>,
+                   flat_index<lru_eviction>, flat_index<fifo_eviction>, flat_index<lfu_eviction>,
+                   flat_index<optimal_eviction>) {
   auto s = shelf<TestType>{3, 2};
   s.use(chain);
   CHECK(s.evict(1) == list{2});
@@ -42,7 +43,8 @@ TEMPLATE_TEST_CASE("case 105: of three blocks released together the deepest is e
   CHECK(s.evict(2) == list{1, 0});
 }
 
-TEMPLATE_TEST_CASE("B4: LRU - the path released longest ago goes first, deepest first", "", run_tree<lru_eviction>, flat_index<lru_eviction>) {
+TEMPLATE_TEST_CASE("B4: LRU - the path released longest ago goes first, deepest first", "", run_tree<lru_eviction>,
+                   flat_index<lru_eviction>) {
   auto s = shelf<TestType>{8, 2};
   s.use(chain);
   s.use(other);
@@ -50,7 +52,8 @@ TEMPLATE_TEST_CASE("B4: LRU - the path released longest ago goes first, deepest 
   CHECK(s.evict(7) == list{2, 1, 4, 3, 6, 5, 0});
 }
 
-TEMPLATE_TEST_CASE("B4: LRU - a look-up moves nothing, a pin does", "", run_tree<lru_eviction>, flat_index<lru_eviction>) {
+TEMPLATE_TEST_CASE("B4: LRU - a look-up moves nothing, a pin does", "", run_tree<lru_eviction>,
+                   flat_index<lru_eviction>) {
   auto s = shelf<TestType>{8, 2};
   s.use(chain);
   s.use(other);
@@ -61,21 +64,21 @@ TEMPLATE_TEST_CASE("B4: LRU - a look-up moves nothing, a pin does", "", run_tree
   CHECK(s.evict(5) == list{2, 4, 3, 1, 0});
 }
 
-TEMPLATE_TEST_CASE("B4: LRU - an ancestor that is exposed later keeps the time of its own last use", "", run_tree<lru_eviction>,
-                   flat_index<lru_eviction>) {
+TEMPLATE_TEST_CASE("B4: LRU - an ancestor that is exposed later keeps the time of its own last use", "",
+                   run_tree<lru_eviction>, flat_index<lru_eviction>) {
   auto s = shelf<TestType>{8, 2};
-  s.use(head(chain, 4));           // blocks 0 1
-  s.use(other);                    // blocks 2 3
-  auto held = s.publish(chain);    // block 4 behind them
-  s.use(ascending(4, 90));         // blocks 5 6
+  s.use(head(chain, 4));        // blocks 0 1
+  s.use(other);                 // blocks 2 3
+  auto held = s.publish(chain); // block 4 behind them
+  s.use(ascending(4, 90));      // blocks 5 6
   s.release(std::move(held));
   s.release(s.pin(other));
   // when block 4 goes, its ancestors have the time of the same use: they do not go to the recent end
   CHECK(s.evict(7) == list{6, 5, 4, 1, 0, 3, 2});
 }
 
-TEMPLATE_TEST_CASE("B4: FIFO - the leaf published first goes first, whatever was used since", "", run_tree<fifo_eviction>,
-                   flat_index<fifo_eviction>) {
+TEMPLATE_TEST_CASE("B4: FIFO - the leaf published first goes first, whatever was used since", "",
+                   run_tree<fifo_eviction>, flat_index<fifo_eviction>) {
   auto s = shelf<TestType>{8, 2};
   s.use(chain);
   s.use(other);
@@ -84,7 +87,8 @@ TEMPLATE_TEST_CASE("B4: FIFO - the leaf published first goes first, whatever was
   CHECK(s.evict(2) == list{4, 3});
 }
 
-TEMPLATE_TEST_CASE("B4: FIFO - no orphans: a parent waits for its younger children", "", run_tree<fifo_eviction>, flat_index<fifo_eviction>) {
+TEMPLATE_TEST_CASE("B4: FIFO - no orphans: a parent waits for its younger children", "", run_tree<fifo_eviction>,
+                   flat_index<fifo_eviction>) {
   auto s = shelf<TestType>{8, 2};
   s.use(chain);
   s.use(other);
@@ -93,7 +97,8 @@ TEMPLATE_TEST_CASE("B4: FIFO - no orphans: a parent waits for its younger childr
   CHECK(s.evict(7) == list{2, 1, 4, 3, 6, 5, 0});
 }
 
-TEMPLATE_TEST_CASE("B4: LFU - the least used goes first, then the least recent", "", run_tree<lfu_eviction>, flat_index<lfu_eviction>) {
+TEMPLATE_TEST_CASE("B4: LFU - the least used goes first, then the least recent", "", run_tree<lfu_eviction>,
+                   flat_index<lfu_eviction>) {
   auto s = shelf<TestType>{8, 2};
   s.use(chain);
   s.use(other);
@@ -103,7 +108,8 @@ TEMPLATE_TEST_CASE("B4: LFU - the least used goes first, then the least recent",
   CHECK(s.evict(5) == list{4, 3, 2, 1, 0});
 }
 
-TEMPLATE_TEST_CASE("B4: LFU - counts are forgotten with the block", "", run_tree<lfu_eviction>, flat_index<lfu_eviction>) {
+TEMPLATE_TEST_CASE("B4: LFU - counts are forgotten with the block", "", run_tree<lfu_eviction>,
+                   flat_index<lfu_eviction>) {
   auto s = shelf<TestType>{8, 2};
   s.use(other); // blocks 0 1
   for (auto i = 0; i < 5; ++i) { s.release(s.pin(other)); }
@@ -115,8 +121,8 @@ TEMPLATE_TEST_CASE("B4: LFU - counts are forgotten with the block", "", run_tree
   CHECK(s.evict(2) == list{again[1], again[0]});
 }
 
-TEMPLATE_TEST_CASE("B4: optimum - the block used again farthest in the future goes first", "", run_tree<optimal_eviction>,
-                   flat_index<optimal_eviction>) {
+TEMPLATE_TEST_CASE("B4: optimum - the block used again farthest in the future goes first", "",
+                   run_tree<optimal_eviction>, flat_index<optimal_eviction>) {
   auto s = shelf<TestType>{8, 2};
   auto const never = optimal_eviction::never;
   auto const future = [&](std::vector<std::uint32_t> const& uses, text const& tokens) {
@@ -163,7 +169,8 @@ struct naive {
 };
 } // namespace
 
-TEMPLATE_TEST_CASE("B4: victims equal a naive per-block model under concurrent pins", "", (std::pair<run_tree<lru_eviction>, std::integral_constant<rule, rule::lru>>),
+TEMPLATE_TEST_CASE("B4: victims equal a naive per-block model under concurrent pins", "",
+                   (std::pair<run_tree<lru_eviction>, std::integral_constant<rule, rule::lru>>),
                    (std::pair<flat_index<lru_eviction>, std::integral_constant<rule, rule::lru>>),
                    (std::pair<run_tree<lfu_eviction>, std::integral_constant<rule, rule::lfu>>),
                    (std::pair<flat_index<lfu_eviction>, std::integral_constant<rule, rule::lfu>>),

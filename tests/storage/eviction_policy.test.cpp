@@ -71,8 +71,8 @@ static_assert(!eviction_policy<int>);
 static_assert(!eviction_policy<void>);
 template <int... N>
 constexpr auto all_refused(std::integer_sequence<int, N...>) -> bool {
-  return !eviction_policy<candidate<0>> && (!eviction_policy<candidate<N + 1>> && ...) && (!eviction_policy<candidate<-1, N + 1>> && ...) &&
-         (!eviction_policy<candidate<-1, -1, N + 1>> && ...);
+  return !eviction_policy<candidate<0>> && (!eviction_policy<candidate<N + 1>> && ...) &&
+         (!eviction_policy<candidate<-1, N + 1>> && ...) && (!eviction_policy<candidate<-1, -1, N + 1>> && ...);
 }
 static_assert(all_refused(std::make_integer_sequence<int, 10>{}));
 
@@ -132,8 +132,8 @@ struct evicting : default_policies {
 
 // A forest: three branches behind a common block, and one tree of its own. p_b = 2.
 auto const trunk = text{1, 2};
-auto const branches = std::vector<text>{joined(trunk, ascending(8, 10)), joined(trunk, ascending(6, 30)), joined(trunk, ascending(2, 50)),
-                                        ascending(10, 70)};
+auto const branches = std::vector<text>{joined(trunk, ascending(8, 10)), joined(trunk, ascending(6, 30)),
+                                        joined(trunk, ascending(2, 50)), ascending(10, 70)};
 template <class Shelf>
 void plant(Shelf& s) {
   for (auto const& branch : branches) { s.use(branch); }
@@ -153,11 +153,13 @@ TEST_CASE("eviction_policy: the archetype serves both indexes and a cache") {
 }
 
 // --- conformance ---------------------------------------------------------------------------------------------------
-#define QUIRE_TEST_INDEXES                                                                                                  \
-  run_tree<lru_eviction>, run_tree<fifo_eviction>, run_tree<lfu_eviction>, run_tree<optimal_eviction>, run_tree<most_recent>, \
-      flat_index<lru_eviction>, flat_index<fifo_eviction>, flat_index<lfu_eviction>, flat_index<optimal_eviction>
+#define QUIRE_TEST_INDEXES                                                                                  \
+  run_tree<lru_eviction>, run_tree<fifo_eviction>, run_tree<lfu_eviction>, run_tree<optimal_eviction>,      \
+      run_tree<most_recent>, flat_index<lru_eviction>, flat_index<fifo_eviction>, flat_index<lfu_eviction>, \
+      flat_index<optimal_eviction>
 
-TEMPLATE_TEST_CASE("eviction_policy: a chain is given up from its end, and everything idle goes in the end", "", QUIRE_TEST_INDEXES) {
+TEMPLATE_TEST_CASE("eviction_policy: a chain is given up from its end, and everything idle goes in the end", "",
+                   QUIRE_TEST_INDEXES) {
   auto s = shelf<TestType>{32, 2};
   plant(s);
   auto const cached = s.index.cached().value();
@@ -179,7 +181,8 @@ TEMPLATE_TEST_CASE("eviction_policy: a chain is given up from its end, and every
     auto const now = paths();
     for (std::size_t i = 0; i < now.size(); ++i) { // what is left is found: no block hangs behind a gap
       auto expected = before[i];
-      expected.erase(std::find_if(expected.begin(), expected.end(), [&](auto b) { return gone.count(b) != 0; }), expected.end());
+      expected.erase(std::find_if(expected.begin(), expected.end(), [&](auto b) { return gone.count(b) != 0; }),
+                     expected.end());
       CHECK(now[i] == expected);
       CHECK(std::none_of(before[i].begin() + static_cast<std::ptrdiff_t>(expected.size()), before[i].end(),
                          [&](auto b) { return gone.count(b) == 0; }));
@@ -243,8 +246,8 @@ TEMPLATE_TEST_CASE("eviction_policy: claims that nobody confirms twice", "", QUI
   for (auto const& branch : branches) { CHECK(s.find(branch).size() == branch.size() / 2); }
 }
 
-TEMPLATE_TEST_CASE("eviction_policy: a cache under pressure reads back every byte", "", lru_eviction, fifo_eviction, lfu_eviction,
-                   optimal_eviction, most_recent) {
+TEMPLATE_TEST_CASE("eviction_policy: a cache under pressure reads back every byte", "", lru_eviction, fifo_eviction,
+                   lfu_eviction, optimal_eviction, most_recent) {
   using namespace quire_test;
   auto e = engine<evicting<TestType>>{pool_of(9)};
   for (auto round = 0; round < 40; ++round) {

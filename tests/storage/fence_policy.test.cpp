@@ -33,7 +33,8 @@ struct good_reached {
   auto reached(timeline_id, ticket) const noexcept -> bool { return true; }
 };
 struct nothing {};
-template <class Timelines = good_timelines, class Issue = good_issue, class Issued = good_issued, class Reached = good_reached>
+template <class Timelines = good_timelines, class Issue = good_issue, class Issued = good_issued,
+          class Reached = good_reached>
 struct assembled : Timelines, Issue, Issued, Reached {};
 static_assert(fence_policy<assembled<>>);
 static_assert(!fence_policy<int>);
@@ -104,7 +105,8 @@ TEST_CASE("fence_policy: the archetype serves a cache") {
 }
 
 // --- conformance ---------------------------------------------------------------------------------------------------
-TEMPLATE_TEST_CASE("fence_policy: ticket 0 is reached from the start", "", immediate_fence, ticket_fence<1>, ticket_fence<3>) {
+TEMPLATE_TEST_CASE("fence_policy: ticket 0 is reached from the start", "", immediate_fence, ticket_fence<1>,
+                   ticket_fence<3>) {
   auto const fence = TestType{};
   for (std::uint32_t t = 0; t < TestType::timelines; ++t) {
     CHECK(fence.reached(timeline_id{t}, ticket{}));
@@ -112,8 +114,8 @@ TEMPLATE_TEST_CASE("fence_policy: ticket 0 is reached from the start", "", immed
   }
 }
 
-TEMPLATE_TEST_CASE("fence_policy: tickets of a timeline do not decrease, and reached is monotone", "", immediate_fence, ticket_fence<1>,
-                   ticket_fence<3>) {
+TEMPLATE_TEST_CASE("fence_policy: tickets of a timeline do not decrease, and reached is monotone", "", immediate_fence,
+                   ticket_fence<1>, ticket_fence<3>) {
   auto fence = TestType{};
   auto last = ticket{};
   for (auto i = 0; i < 10; ++i) {
@@ -196,13 +198,13 @@ TEST_CASE("S18: a steady stream of tickets allocates nothing, and no block costs
   auto waiting = limbo<1>{block_count{64}};
   waiting.reserve(2);
   CHECK(quire_test::allocations_of([&] {
-    for (std::uint32_t round = 0; round < 100; ++round) {
-      waiting.reserve(2);
-      auto const until = fence.issue(t0);
-      for (std::uint32_t b = 0; b < 32; ++b) { waiting.retire(block_id{(round % 2) * 32 + b}, t0, until); }
-      if (round > 0) { fence.complete(t0, ticket{until.value() - 1}); }
-      waiting.drain(t0, [&](ticket k) { return fence.reached(t0, k); }, [](block_id) {});
-    }
-  }) == 0);
+          for (std::uint32_t round = 0; round < 100; ++round) {
+            waiting.reserve(2);
+            auto const until = fence.issue(t0);
+            for (std::uint32_t b = 0; b < 32; ++b) { waiting.retire(block_id{(round % 2) * 32 + b}, t0, until); }
+            if (round > 0) { fence.complete(t0, ticket{until.value() - 1}); }
+            waiting.drain(t0, [&](ticket k) { return fence.reached(t0, k); }, [](block_id) {});
+          }
+        }) == 0);
   CHECK(waiting.size() == block_count{32});
 }

@@ -74,12 +74,14 @@ TEST_CASE("S25: every state and event of a request") {
   using s = request_state;
   using e = request_event;
   auto legal = std::vector<edge<standard_request_lifecycle>>{
-      {s::waiting, e::start, s::prefilling},     {s::waiting, e::decode, s::decoding},
-      {s::prefilling, e::start, s::prefilling},  {s::prefilling, e::decode, s::decoding},
-      {s::decoding, e::decode, s::decoding},     {s::prefilling, e::preempt, s::preempted},
-      {s::decoding, e::preempt, s::preempted},   {s::preempted, e::resume, s::waiting},
+      {s::waiting, e::start, s::prefilling},    {s::waiting, e::decode, s::decoding},
+      {s::prefilling, e::start, s::prefilling}, {s::prefilling, e::decode, s::decoding},
+      {s::decoding, e::decode, s::decoding},    {s::prefilling, e::preempt, s::preempted},
+      {s::decoding, e::preempt, s::preempted},  {s::preempted, e::resume, s::waiting},
   };
-  for (auto const alive : {s::waiting, s::prefilling, s::decoding}) { legal.emplace_back(alive, e::finish, s::finished); }
+  for (auto const alive : {s::waiting, s::prefilling, s::decoding}) {
+    legal.emplace_back(alive, e::finish, s::finished);
+  }
   for (auto const alive : {s::waiting, s::prefilling, s::decoding, s::preempted}) {
     legal.emplace_back(alive, e::cancel, s::cancelled);
     legal.emplace_back(alive, e::time_out, s::timed_out);
@@ -92,7 +94,8 @@ TEST_CASE("S25: every state and event of a request") {
 }
 
 TEST_CASE("case 42: cancel and time-out are legal in every state of a living request and end in one release") {
-  for (auto const alive : {request_state::waiting, request_state::prefilling, request_state::decoding, request_state::preempted}) {
+  for (auto const alive :
+       {request_state::waiting, request_state::prefilling, request_state::decoding, request_state::preempted}) {
     for (auto const end : {request_event::cancel, request_event::time_out}) {
       auto const ended = standard_request_lifecycle::table.next(alive, end);
       REQUIRE(ended.has_value());
@@ -107,7 +110,19 @@ TEST_CASE("case 42: cancel and time-out are legal in every state of a living req
 // block_lifecycle: an engine may add states.
 namespace {
 enum class more_state : std::uint8_t { free, writing, private_, published, condemned, retiring, parked, count_ };
-enum class more_event : std::uint8_t { allocate, commit, publish, unpublish, claim, restore, evict, retire, reclaim, park, count_ };
+enum class more_event : std::uint8_t {
+  allocate,
+  commit,
+  publish,
+  unpublish,
+  claim,
+  restore,
+  evict,
+  retire,
+  reclaim,
+  park,
+  count_
+};
 struct more_lifecycle {
   using state = more_state;
   using event = more_event;

@@ -39,39 +39,67 @@ struct candidate {
   using returns = std::conditional_t<N == Wrong, other, T>;
   candidate(block_count, token_count)
     requires(Missing != 0);
-  auto open_root(std::span<std::byte const>) -> returns<1, node_id> requires(Missing != 1);
-  auto pin(prefix_match const&) -> returns<2, prefix_pin> requires(Missing != 2);
-  auto pin_back(prefix_pin const&, block_count) -> returns<3, prefix_pin> requires(Missing != 3);
-  auto publish(prefix_pin&, std::span<block_id const>) -> returns<4, publish_result> requires(Missing != 4);
-  auto hold(prefix_pin const&, std::uint32_t) -> returns<5, void> requires(Missing != 5);
-  auto adopt(prefix_pin&, block_id) -> returns<6, void> requires(Missing != 6);
-  auto release(prefix_pin&&) -> returns<7, void> requires(Missing != 7);
-  auto reserve_claims(block_count) -> returns<8, void> requires(Missing != 8);
+  auto open_root(std::span<std::byte const>) -> returns<1, node_id>
+    requires(Missing != 1);
+  auto pin(prefix_match const&) -> returns<2, prefix_pin>
+    requires(Missing != 2);
+  auto pin_back(prefix_pin const&, block_count) -> returns<3, prefix_pin>
+    requires(Missing != 3);
+  auto publish(prefix_pin&, std::span<block_id const>) -> returns<4, publish_result>
+    requires(Missing != 4);
+  auto hold(prefix_pin const&, std::uint32_t) -> returns<5, void>
+    requires(Missing != 5);
+  auto adopt(prefix_pin&, block_id) -> returns<6, void>
+    requires(Missing != 6);
+  auto release(prefix_pin&&) -> returns<7, void>
+    requires(Missing != 7);
+  auto reserve_claims(block_count) -> returns<8, void>
+    requires(Missing != 8);
   template <class Sink>
-  auto restore(Sink) -> returns<9, void> requires(Missing != 9);
+  auto restore(Sink) -> returns<9, void>
+    requires(Missing != 9);
   template <class Sink>
-  auto remove(std::span<std::uint8_t const>, Sink) -> returns<10, void> requires(Missing != 10);
-  auto relocate(std::span<block_id const>) -> returns<11, void> requires(Missing != 11);
-  auto audit(std::span<std::uint32_t const>) const -> returns<12, std::string> requires(Missing != 12);
-  auto match(node_id, std::span<token_id const>, std::span<block_id>) const noexcept(Throws != 13) -> returns<13, prefix_match> requires(Missing != 13);
-  auto would_pin(prefix_match const&) const noexcept(Throws != 14) -> returns<14, block_count> requires(Missing != 14);
-  auto claim(std::span<block_id>) noexcept(Throws != 15) -> returns<15, block_count> requires(Missing != 15);
-  auto confirm() noexcept(Throws != 16) -> returns<16, void> requires(Missing != 16);
-  auto tokens(block_id) noexcept(Throws != 17) -> returns<17, std::span<token_id>> requires(Missing != 17);
-  auto token_at(std::int64_t) noexcept(Throws != 18) -> returns<18, token_id&> requires(Missing != 18);
-  auto evictable() const noexcept(Throws != 19) -> returns<19, block_count> requires(Missing != 19);
-  auto cached() const noexcept(Throws != 20) -> returns<20, block_count> requires(Missing != 20);
-  auto would_release(prefix_pin const&, block_count) const noexcept(Throws != 21) -> returns<21, block_count> requires(Missing != 21);
+  auto remove(std::span<std::uint8_t const>, Sink) -> returns<10, void>
+    requires(Missing != 10);
+  auto relocate(std::span<block_id const>) -> returns<11, void>
+    requires(Missing != 11);
+  auto audit(std::span<std::uint32_t const>) const -> returns<12, std::string>
+    requires(Missing != 12);
+  auto match(node_id, std::span<token_id const>, std::span<block_id>) const noexcept(Throws != 13)
+      -> returns<13, prefix_match>
+    requires(Missing != 13);
+  auto would_pin(prefix_match const&) const noexcept(Throws != 14) -> returns<14, block_count>
+    requires(Missing != 14);
+  auto claim(std::span<block_id>) noexcept(Throws != 15) -> returns<15, block_count>
+    requires(Missing != 15);
+  auto confirm() noexcept(Throws != 16) -> returns<16, void>
+    requires(Missing != 16);
+  auto tokens(block_id) noexcept(Throws != 17) -> returns<17, std::span<token_id>>
+    requires(Missing != 17);
+  auto token_at(std::int64_t) noexcept(Throws != 18) -> returns<18, token_id&>
+    requires(Missing != 18);
+  auto evictable() const noexcept(Throws != 19) -> returns<19, block_count>
+    requires(Missing != 19);
+  auto cached() const noexcept(Throws != 20) -> returns<20, block_count>
+    requires(Missing != 20);
+  auto would_release(prefix_pin const&, block_count) const noexcept(Throws != 21) -> returns<21, block_count>
+    requires(Missing != 21);
 };
 static_assert(prefix_index<candidate<-1>>);
 static_assert(!prefix_index<int>);
 static_assert(!prefix_index<void>);
 template <int... N>
-constexpr auto missing_refused(std::integer_sequence<int, N...>) -> bool { return (!prefix_index<candidate<N>> && ...); }
+constexpr auto missing_refused(std::integer_sequence<int, N...>) -> bool {
+  return (!prefix_index<candidate<N>> && ...);
+}
 template <int... N>
-constexpr auto wrong_refused(std::integer_sequence<int, N...>) -> bool { return (!prefix_index<candidate<-1, N + 1>> && ...); }
+constexpr auto wrong_refused(std::integer_sequence<int, N...>) -> bool {
+  return (!prefix_index<candidate<-1, N + 1>> && ...);
+}
 template <int... N>
-constexpr auto throwing_refused(std::integer_sequence<int, N...>) -> bool { return (!prefix_index<candidate<-1, -1, N + 13>> && ...); }
+constexpr auto throwing_refused(std::integer_sequence<int, N...>) -> bool {
+  return (!prefix_index<candidate<-1, -1, N + 13>> && ...);
+}
 static_assert(missing_refused(std::make_integer_sequence<int, 22>{}));
 static_assert(wrong_refused(std::make_integer_sequence<int, 21>{}));
 static_assert(throwing_refused(std::make_integer_sequence<int, 9>{}));
@@ -80,8 +108,8 @@ static_assert(prefix_index<run_tree<>> && prefix_index<flat_index<>>);
 static_assert(!std::is_copy_constructible_v<prefix_pin> && std::is_nothrow_move_constructible_v<prefix_pin>);
 } // namespace
 
-#define QUIRE_TEST_INDEXES                                                                                                      \
-  run_tree<>, flat_index<>, (run_tree<lru_eviction, constant_digest>), (flat_index<lru_eviction, constant_digest>),             \
+#define QUIRE_TEST_INDEXES                                                                                          \
+  run_tree<>, flat_index<>, (run_tree<lru_eviction, constant_digest>), (flat_index<lru_eviction, constant_digest>), \
       (run_tree<lru_eviction, truncated_digest>), (flat_index<lru_eviction, truncated_digest>)
 
 TEMPLATE_TEST_CASE("S21: the longest resident prefix of full blocks is found", "", QUIRE_TEST_INDEXES) {
@@ -126,8 +154,9 @@ TEMPLATE_TEST_CASE("S36: the same tokens in another scope never match", "", QUIR
   CHECK(s.find({1, 2, 3, 4}) == list{0, 1});
 }
 
-TEMPLATE_TEST_CASE("S21: a hundred thousand lookups of texts that are not there find nothing", "", (run_tree<lru_eviction, constant_digest>),
-                   (flat_index<lru_eviction, constant_digest>), (run_tree<lru_eviction, truncated_digest>)) {
+TEMPLATE_TEST_CASE("S21: a hundred thousand lookups of texts that are not there find nothing", "",
+                   (run_tree<lru_eviction, constant_digest>), (flat_index<lru_eviction, constant_digest>),
+                   (run_tree<lru_eviction, truncated_digest>)) {
   auto s = shelf<TestType>{64, 2};
   for (token_id t = 0; t < 64; ++t) { s.use({t, t}); }
   std::size_t found = 0;
@@ -146,7 +175,8 @@ TEMPLATE_TEST_CASE("case 110: a look-up stops at the first gap", "", QUIRE_TEST_
   s.index.remove(doomed, [&](block_id b) { gone.push_back(b.value()); });
   s.audit();
   CHECK(s.find({1, 1, 2, 2, 3, 3}).empty());
-  CHECK(std::set<std::uint32_t>(gone.begin(), gone.end()) == std::set<std::uint32_t>{0, 1, 2}); // no child without its parent
+  CHECK(std::set<std::uint32_t>(gone.begin(), gone.end()) ==
+        std::set<std::uint32_t>{0, 1, 2}); // no child without its parent
   CHECK(s.index.cached() == block_count{0});
 }
 
@@ -328,7 +358,8 @@ TEMPLATE_TEST_CASE("prefix_index: impossible sizes are refused", "", run_tree<>,
   CHECK_THROWS_AS((TestType{block_count{0x7fff'ffffU}, token_count{1}}), config_error);
 }
 
-TEMPLATE_TEST_CASE("prefix_index: matching, pinning, publishing and claiming allocate nothing", "", run_tree<>, flat_index<>) {
+TEMPLATE_TEST_CASE("prefix_index: matching, pinning, publishing and claiming allocate nothing", "", run_tree<>,
+                   flat_index<>) {
   auto s = shelf<TestType>{64, 2};
   s.use(ascending(40));
   s.index.reserve_claims(block_count{64});
@@ -337,15 +368,15 @@ TEMPLATE_TEST_CASE("prefix_index: matching, pinning, publishing and claiming all
   auto const prompt = ascending(20);
   for (auto const b : fresh) { s.index.tokens(b)[0] = 77; }
   CHECK(quire_test::allocations_of([&] {
-    auto pin = s.index.pin(s.index.match(s.root, prompt, out));
-    static_cast<void>(s.index.publish(pin, fresh));
-    auto twin = s.index.pin_back(pin, block_count{1});
-    s.index.release(std::move(pin));
-    s.index.release(std::move(twin));
-    static_cast<void>(s.index.claim({out.data(), 5}));
-    s.index.restore([](block_id) {});
-    static_cast<void>(s.index.claim({out.data(), 7}));
-    s.index.confirm();
-  }) == 0);
+          auto pin = s.index.pin(s.index.match(s.root, prompt, out));
+          static_cast<void>(s.index.publish(pin, fresh));
+          auto twin = s.index.pin_back(pin, block_count{1});
+          s.index.release(std::move(pin));
+          s.index.release(std::move(twin));
+          static_cast<void>(s.index.claim({out.data(), 5}));
+          s.index.restore([](block_id) {});
+          static_cast<void>(s.index.claim({out.data(), 7}));
+          s.index.confirm();
+        }) == 0);
   s.audit();
 }

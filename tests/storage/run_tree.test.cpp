@@ -142,7 +142,10 @@ TEST_CASE("B1: metadata stays within 64 bytes a block") {
 
 TEST_CASE("B1: a tree of single blocks uses as many nodes as blocks, and no more") {
   auto s = shelf<run_tree<>>{65, 1};
-  for (token_id t = 0; t < 64; ++t) { s.use({t, static_cast<token_id>(t + 1)}); if (t >= 31) { break; } }
+  for (token_id t = 0; t < 64; ++t) {
+    s.use({t, static_cast<token_id>(t + 1)});
+    if (t >= 31) { break; }
+  }
   CHECK(s.index.cached() == block_count{64});
   CHECK(s.evict(64).size() == 64);
   CHECK(s.index.nodes() == node_count{0});
@@ -157,7 +160,8 @@ TEST_CASE("compare_tokens: the first different block is found for every block si
       for (std::uint32_t i = 0; i < blocks; ++i) { ids[i] = (i * 37U) % 100U; } // scattered, all different
       auto query = text{};
       for (auto const id : ids) {
-        query.insert(query.end(), store.begin() + static_cast<std::ptrdiff_t>(id * unit), store.begin() + static_cast<std::ptrdiff_t>((id + 1) * unit));
+        query.insert(query.end(), store.begin() + static_cast<std::ptrdiff_t>(id * unit),
+                     store.begin() + static_cast<std::ptrdiff_t>((id + 1) * unit));
       }
       CHECK(detail::equal_blocks(query.data(), store.data(), ids.data(), blocks, unit) == blocks);
       auto wrong = 0;
@@ -182,7 +186,9 @@ TEST_CASE("bucket_table: equal hashes in any number are told apart by content") 
   }
   table.replace(7, 2, 99);
   CHECK(table.find(7, [](std::uint32_t x) { return x == 99; }) == 99);
-  for (std::uint32_t n = 61; n <= 90; ++n) { CHECK(table.find(n * 0x0800'0001U, [&](std::uint32_t x) { return x == n; }) == n); }
+  for (std::uint32_t n = 61; n <= 90; ++n) {
+    CHECK(table.find(n * 0x0800'0001U, [&](std::uint32_t x) { return x == n; }) == n);
+  }
   CHECK(table.count() == 60);
 }
 

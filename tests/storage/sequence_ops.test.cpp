@@ -59,9 +59,9 @@ TEMPLATE_TEST_CASE("S26: reserve makes room and changes no length", "", QUIRE_TE
   auto const before = w.pool.free_blocks();
   auto const blocks = w.fresh(3);
   w.ops.reserve(s, 9, blocks);
-  CHECK(s.reserved == 9);                          // (1)
-  CHECK(s.committed == 0);                         // (2)
-  CHECK_FALSE(static_cast<bool>(s.copy_source));   // (3)
+  CHECK(s.reserved == 9);                        // (1)
+  CHECK(s.committed == 0);                       // (2)
+  CHECK_FALSE(static_cast<bool>(s.copy_source)); // (3)
   CHECK(s.table.size() == 3);
   CHECK_THROWS_AS(w.ops.reserve(s, 1, {}), contract_violation); // one plan at a time
   w.ops.roll_back(s, [&](block_id b) {
@@ -213,7 +213,8 @@ TEMPLATE_TEST_CASE("S26: drop leaves an empty state, twins and holds included", 
   CHECK(w.index.evictable() == block_count{2});
 }
 
-TEMPLATE_TEST_CASE("B17: resolve writes the tokens of private blocks and publishes what is full", "", QUIRE_TEST_WORKSHOPS) {
+TEMPLATE_TEST_CASE("B17: resolve writes the tokens of private blocks and publishes what is full", "",
+                   QUIRE_TEST_WORKSHOPS) {
   auto w = TestType{};
   auto s = sequence_state{};
   w.attach(s, ascending(9));

@@ -54,14 +54,18 @@ struct half_policies : default_policies {
   using admission = admits_half;
 };
 
-auto query(unsigned now, unsigned in_total, unsigned promised, unsigned available, unsigned capacity) -> admission_query {
-  return {block_count{now}, block_count{in_total}, block_count{promised}, block_count{available}, block_count{capacity}};
+auto query(unsigned now, unsigned in_total, unsigned promised, unsigned available, unsigned capacity)
+    -> admission_query {
+  return {block_count{now}, block_count{in_total}, block_count{promised}, block_count{available},
+          block_count{capacity}};
 }
 
 // --- copy ----------------------------------------------------------------------------------------------------------
 struct smallest_copy {
   static constexpr bool allowed = true;
-  static auto copy(group_id g, block_id from, block_id to, token_count n, token_count) noexcept -> action { return action::copy_block(g, from, to, n); }
+  static auto copy(group_id g, block_id from, block_id to, token_count n, token_count) noexcept -> action {
+    return action::copy_block(g, from, to, n);
+  }
 };
 static_assert(copy_policy<smallest_copy>);
 static_assert(!copy_policy<int>);
@@ -203,7 +207,8 @@ TEST_CASE("S17: watermark keeps its share of the pool free") {
   CHECK_THROWS_AS(watermark{1001}, config_error);
 }
 
-TEMPLATE_TEST_CASE("admission_policy: more room never turns a yes into a no", "", reserve_all, optimistic, watermark, admit_all, admits_half) {
+TEMPLATE_TEST_CASE("admission_policy: more room never turns a yes into a no", "", reserve_all, optimistic, watermark,
+                   admit_all, admits_half) {
   auto const policy = TestType{};
   for (auto now = 0U; now < 6; ++now) {
     for (auto total = now; total < 8; ++total) {
@@ -221,7 +226,9 @@ TEMPLATE_TEST_CASE("admission_policy: more room never turns a yes into a no", ""
 }
 
 TEST_CASE("S23: copy_on_write copies the valid tokens, copy_whole_block the block, never_copy refuses") {
-  auto const args = [](auto policy) { return decltype(policy)::copy(group_id{3}, block_id{1}, block_id{2}, token_count{5}, token_count{16}); };
+  auto const args = [](auto policy) {
+    return decltype(policy)::copy(group_id{3}, block_id{1}, block_id{2}, token_count{5}, token_count{16});
+  };
   CHECK(args(copy_on_write{}) == action::copy_block(group_id{3}, block_id{1}, block_id{2}, token_count{5}));
   CHECK(args(copy_whole_block{}) == action::copy_block(group_id{3}, block_id{1}, block_id{2}, token_count{16}));
   CHECK(copy_on_write::allowed);
@@ -229,7 +236,8 @@ TEST_CASE("S23: copy_on_write copies the valid tokens, copy_whole_block the bloc
   CHECK_FALSE(never_copy::allowed);
 }
 
-TEMPLATE_TEST_CASE("copy_policy: a fork that appends reads its own bytes", "", copy_on_write, copy_whole_block, smallest_copy) {
+TEMPLATE_TEST_CASE("copy_policy: a fork that appends reads its own bytes", "", copy_on_write, copy_whole_block,
+                   smallest_copy) {
   auto e = engine<copying<TestType>>{pool_of(16)};
   auto r = e.serve(ascending(6), 4);
   auto a = e.fork(r, 6);
@@ -260,6 +268,8 @@ TEST_CASE("S23: where nothing may be copied a step that would have to is refused
 
 TEST_CASE("residency_policy: full residency releases nothing, however long the sequence") {
   for (auto const position : {0U, 1U, 4095U, 0x7fff'ffffU}) {
-    for (auto const unit : {1U, 3U, 16U}) { CHECK(full_residency::releasable(token_pos{position}, token_count{unit}) == block_count{0}); }
+    for (auto const unit : {1U, 3U, 16U}) {
+      CHECK(full_residency::releasable(token_pos{position}, token_count{unit}) == block_count{0});
+    }
   }
 }

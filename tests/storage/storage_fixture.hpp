@@ -39,7 +39,9 @@ inline auto joined(text a, text const& b) -> text {
   return a;
 }
 /// The first \p n tokens of \p a.
-inline auto head(text const& a, std::size_t n) -> text { return {a.begin(), a.begin() + static_cast<std::ptrdiff_t>(n)}; }
+inline auto head(text const& a, std::size_t n) -> text {
+  return {a.begin(), a.begin() + static_cast<std::ptrdiff_t>(n)};
+}
 /// The tokens of \p a from \p n on.
 inline auto tail(text const& a, std::size_t n) -> text { return {a.begin() + static_cast<std::ptrdiff_t>(n), a.end()}; }
 
@@ -111,7 +113,8 @@ public:
   quire::scope_number scope;
   std::vector<std::uint64_t> device;
 
-  explicit engine(quire::cache_options const& options, typename P::digest digest = {}, typename P::admission admission = {})
+  explicit engine(quire::cache_options const& options, typename P::digest digest = {},
+                  typename P::admission admission = {})
       : cache{options, digest, std::move(admission)}, scope{open("tenant")},
         device(std::size_t{options.blocks.value()} * options.block_tokens.value()) {
     check(cache);
@@ -136,7 +139,9 @@ public:
     return out;
   }
   /// Asks for admission, which must succeed.
-  auto admit(text const& prompt, unsigned max_output = 1) -> request { return admitted(prompt, ask(prompt, max_output)); }
+  auto admit(text const& prompt, unsigned max_output = 1) -> request {
+    return admitted(prompt, ask(prompt, max_output));
+  }
   /// Asks for admission, which must succeed.
   auto admit(quire::admit_request const& wanted) -> request {
     return admitted(text(wanted.prompt.begin(), wanted.prompt.end()), ask(wanted));
@@ -166,13 +171,15 @@ public:
     for (auto const& item : items) { item.of->tokens = joined(item.of->tokens, item.ids); }
   }
   /// Plans, executes and commits.
-  void step(std::vector<work> const& items, quire::ticket until = {}, quire::timeline_id timeline = quire::timeline_id{0}) {
+  void step(std::vector<work> const& items, quire::ticket until = {},
+            quire::timeline_id timeline = quire::timeline_id{0}) {
     auto planned = plan(items, timeline);
     execute(planned, items);
     commit(std::move(planned), items, until);
   }
   /// Computes what is missing of \p prompt in one step.
-  void prefill(request& r, text const& prompt, quire::ticket until = {}, quire::timeline_id timeline = quire::timeline_id{0}) {
+  void prefill(request& r, text const& prompt, quire::ticket until = {},
+               quire::timeline_id timeline = quire::timeline_id{0}) {
     step({{&r, tail(prompt, r.seq.length().value())}}, until, timeline);
   }
   /// Admits and computes the whole prompt.

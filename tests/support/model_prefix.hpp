@@ -93,7 +93,8 @@ public:
   void publish(path const& p, std::uint32_t block, bool owned, bool first) {
     auto above = p;
     above.pop_back();
-    auto const joins = runs_ && above.size() > 1 && (!first || (owned && blocks_.at(above).pins == 1 && blocks_.at(above).children == 0));
+    auto const joins = runs_ && above.size() > 1 &&
+                       (!first || (owned && blocks_.at(above).pins == 1 && blocks_.at(above).children == 0));
     auto const when = joins ? blocks_.at(above).published : ++clock_;
     put(p, entry{block, 1, 0, when, 1, 0});
   }
@@ -128,7 +129,8 @@ public:
   }
   /// Idle blocks.
   [[nodiscard]] auto evictable() const -> std::size_t {
-    return static_cast<std::size_t>(std::count_if(blocks_.begin(), blocks_.end(), [](auto const& b) { return b.second.pins == 0; }));
+    return static_cast<std::size_t>(
+        std::count_if(blocks_.begin(), blocks_.end(), [](auto const& b) { return b.second.pins == 0; }));
   }
   /// Everything that is cached.
   [[nodiscard]] auto all() const -> std::map<path, entry> const& { return blocks_; }

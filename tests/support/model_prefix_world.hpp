@@ -29,7 +29,20 @@
 namespace quire_test {
 
 /// What can be done to an index.
-enum class index_verb : std::uint8_t { request, grow, release, shorten, claim, confirm, restore, share, probe, remove, relocate, count_ };
+enum class index_verb : std::uint8_t {
+  request,
+  grow,
+  release,
+  shorten,
+  claim,
+  confirm,
+  restore,
+  share,
+  probe,
+  remove,
+  relocate,
+  count_
+};
 /// Names of the verbs.
 inline constexpr char const* index_verbs[] = {"request", "grow",  "release", "shorten", "claim",   "confirm",
                                               "restore", "share", "probe",   "remove",  "relocate"};
@@ -53,8 +66,8 @@ struct index_size {
   std::uint32_t symbols = 2;   ///< Different blocks at one place.
   std::uint32_t branching = 2; ///< 1 in so many blocks may be another symbol than 0.
   friend auto operator<<(std::ostream& out, index_size const& s) -> std::ostream& {
-    return out << s.blocks << " blocks of " << s.block_tokens << ", longest " << s.longest << ", usual " << s.usual << ", " << s.symbols << " symbols, 1 in "
-               << s.branching;
+    return out << s.blocks << " blocks of " << s.block_tokens << ", longest " << s.longest << ", usual " << s.usual
+               << ", " << s.symbols << " symbols, 1 in " << s.branching;
   }
 };
 
@@ -65,9 +78,12 @@ public:
   using path = model_prefix::path;
 
   model_prefix_world(index_size const& size, model_order order, bool runs)
-      : size_{size}, index_{quire::block_count{size.blocks}, quire::token_count{size.block_tokens}}, model_{order, runs} {
+      : size_{size}, index_{quire::block_count{size.blocks}, quire::token_count{size.block_tokens}},
+        model_{order, runs} {
     for (auto b = size.blocks; b-- > 0;) { free_.push_back(b); }
-    for (auto const* const tenant : {"a", "b"}) { roots_.push_back(index_.open_root(scope_of(some_fields(), domain_of(tenant)).bytes())); }
+    for (auto const* const tenant : {"a", "b"}) {
+      roots_.push_back(index_.open_root(scope_of(some_fields(), domain_of(tenant)).bytes()));
+    }
   }
 
   /// Performs one command and checks everything.
@@ -138,7 +154,9 @@ private:
     auto const to = index_.tokens(quire::block_id{block});
     for (std::uint32_t i = 0; i < size_.block_tokens; ++i) { to[i] = token(symbol, i); }
   }
-  [[nodiscard]] auto symbol(toy_dice& dice) const -> std::uint32_t { return dice.one_in(size_.branching) ? dice.below(size_.symbols) : 0; }
+  [[nodiscard]] auto symbol(toy_dice& dice) const -> std::uint32_t {
+    return dice.one_in(size_.branching) ? dice.below(size_.symbols) : 0;
+  }
   [[nodiscard]] auto make_path(toy_dice& dice) -> path {
     auto p = path{dice.one_in(5) ? 1U : 0U};
     if (!bank_.empty() && dice.below(3) != 0) {
@@ -175,7 +193,9 @@ private:
       for (auto const b : blocks) { busy_[b] = busy > 0; }
     });
     toy_check(seen == model_.all().size(), "the nodes hold another number of blocks");
-    for (auto const& [p, e] : model_.all()) { toy_check(busy_[e.block] == (e.pins > 0), "a block is pinned, or idle, without reason"); }
+    for (auto const& [p, e] : model_.all()) {
+      toy_check(busy_[e.block] == (e.pins > 0), "a block is pinned, or idle, without reason");
+    }
   }
   auto find(path const& p, quire::prefix_match& found) -> std::vector<std::uint32_t> {
     auto const tokens = tokens_of(p);
@@ -254,7 +274,9 @@ private:
   }
   /// True if a block that is claimed hangs on the very block at \p p.
   [[nodiscard]] auto claimed_below(path const& p) const -> bool {
-    auto const is_claimed = [&](path const& q) { return std::any_of(claimed_.begin(), claimed_.end(), [&](auto const& c) { return c.p == q; }); };
+    auto const is_claimed = [&](path const& q) {
+      return std::any_of(claimed_.begin(), claimed_.end(), [&](auto const& c) { return c.p == q; });
+    };
     return !is_claimed(p) && std::any_of(claimed_.begin(), claimed_.end(), [&](auto const& c) {
       return c.p.size() == p.size() + 1 && model_prefix::is_prefix(p, c.p);
     });
@@ -294,7 +316,8 @@ private:
       done += publish_once(h, std::span{blocks}.subspan(done), symbols.subspan(done));
     }
   }
-  auto publish_once(holder& h, std::span<quire::block_id const> blocks, std::span<std::uint32_t const> symbols) -> std::size_t {
+  auto publish_once(holder& h, std::span<quire::block_id const> blocks, std::span<std::uint32_t const> symbols)
+      -> std::size_t {
     auto const result = index_.publish(h.pin, blocks);
     auto const n = std::size_t{result.published.value()};
     toy_check(n <= blocks.size(), "published more than there was");
@@ -340,7 +363,8 @@ private:
     auto const which = a % holders_.size();
     auto& h = holders_[which];
     auto const back = dice.below(h.p.size());
-    toy_check(index_.would_release(h.pin, quire::block_count{back}).value() == model_.only_one_on(h.p, back), "would_release is wrong");
+    toy_check(index_.would_release(h.pin, quire::block_count{back}).value() == model_.only_one_on(h.p, back),
+              "would_release is wrong");
     auto other = holder{index_.pin_back(h.pin, quire::block_count{back}), path(h.p.begin(), h.p.end() - back), false};
     model_.pin(other.p, false);
     used_since_claim_ = true;
@@ -388,11 +412,14 @@ private:
     index_.remove(doomed, [&](quire::block_id b) { toy_check(sunk.insert(b.value()).second, "removed twice"); });
     std::vector<path> leaving;
     for (auto const& [p, e] : model_.all()) {
-      auto const goes = std::any_of(gone.begin(), gone.end(), [&](auto const& g) { return model_prefix::is_prefix(g, p); });
+      auto const goes =
+          std::any_of(gone.begin(), gone.end(), [&](auto const& g) { return model_prefix::is_prefix(g, p); });
       toy_check(goes == sunk.contains(e.block), "removed too much or too little");
       if (goes) { leaving.push_back(p); }
     }
-    for (; !leaving.empty(); leaving.pop_back()) { free_.push_back(model_.take(leaving.back()).block); } // deepest first
+    for (; !leaving.empty(); leaving.pop_back()) {
+      free_.push_back(model_.take(leaving.back()).block);
+    } // deepest first
     coverage_["removed"] += sunk.size();
   }
   void relocate(toy_dice& dice) {

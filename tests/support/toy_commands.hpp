@@ -25,7 +25,9 @@ namespace quire_test {
     auto out = std::vector<toy_verb>{};
     constexpr int weights[] = {12, 8, 6, 5, 5, 5, 4, 3, 3, 3, 3, 3, 2, 3, 8, 6, 3, 2, 1, 1};
     static_assert(std::size(weights) == static_cast<std::size_t>(toy_verb::count_));
-    for (std::size_t v = 0; v < std::size(weights); ++v) { out.insert(out.end(), static_cast<std::size_t>(weights[v]), static_cast<toy_verb>(v)); }
+    for (std::size_t v = 0; v < std::size(weights); ++v) {
+      out.insert(out.end(), static_cast<std::size_t>(weights[v]), static_cast<toy_verb>(v));
+    }
     return out;
   }();
   auto const number = rc::gen::resize(100, rc::gen::inRange<std::uint32_t>(0, 1U << 12U));

@@ -36,13 +36,13 @@ namespace quire_test {
 
 /// What one launched step asks the device to do.
 struct toy_job {
-  quire::batch_view view;                    ///< Read when the job runs, not when it is enqueued.
-  std::vector<quire::action> actions;        ///< To perform first, in order.
-  std::vector<quire::block_id> fresh;        ///< Blocks that the step was given.
+  quire::batch_view view;                     ///< Read when the job runs, not when it is enqueued.
+  std::vector<quire::action> actions;         ///< To perform first, in order.
+  std::vector<quire::block_id> fresh;         ///< Blocks that the step was given.
   std::vector<std::vector<std::uint64_t>> kv; ///< [rows] KV of every readable position, the new ones included.
-  std::vector<std::int32_t> table;           ///< The view's table at launch.
-  std::vector<std::int64_t> slot;            ///< The view's slots at launch.
-  std::vector<std::int32_t> queries;         ///< [rows] New positions.
+  std::vector<std::int32_t> table;            ///< The view's table at launch.
+  std::vector<std::int64_t> slot;             ///< The view's slots at launch.
+  std::vector<std::int32_t> queries;          ///< [rows] New positions.
 };
 
 /// Memory and queues. \tparam Timelines number of queues.
@@ -115,8 +115,8 @@ public:
   }
   /// Fills a block with poison.
   void poison(quire::block_id block) {
-    std::fill_n(memory_.begin() + static_cast<std::ptrdiff_t>(std::size_t{block.value()} * block_tokens_), block_tokens_,
-                toy_poison);
+    std::fill_n(memory_.begin() + static_cast<std::ptrdiff_t>(std::size_t{block.value()} * block_tokens_),
+                block_tokens_, toy_poison);
   }
   /// True if all queues are empty.
   [[nodiscard]] auto idle() const -> bool {

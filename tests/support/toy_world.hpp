@@ -58,8 +58,8 @@ enum class toy_verb : std::uint8_t {
 
 /// Names of the verbs.
 inline constexpr char const* toy_verbs[] = {
-    "step",   "admit",   "decode", "release", "fork",     "truncate", "resolve", "plan",  "launch", "commit",
-    "drop",   "plan_and_drop", "preempt", "resume", "run", "complete", "drain",   "compact", "epoch", "abandon"};
+    "step", "admit",         "decode",  "release", "fork", "truncate", "resolve", "plan",    "launch", "commit",
+    "drop", "plan_and_drop", "preempt", "resume",  "run",  "complete", "drain",   "compact", "epoch",  "abandon"};
 
 /// One command; what its numbers mean is up to the verb.
 struct toy_command {
@@ -101,12 +101,12 @@ struct toy_snapshot {
   std::uint32_t waiting = 0;
   std::uint32_t lost = 0;
   std::uint32_t live = 0;
-  std::uint32_t victim = 0;                                             ///< Last block of the next victim.
-  std::vector<std::uint8_t> states;                                     ///< [blocks]
-  std::map<std::uint32_t, std::pair<std::uint64_t, bool>> prefix;       ///< Published block: what is above it, pinned?
-  std::map<std::uint32_t, std::vector<quire::token_id>> tokens;         ///< Of published blocks.
+  std::uint32_t victim = 0;                                       ///< Last block of the next victim.
+  std::vector<std::uint8_t> states;                               ///< [blocks]
+  std::map<std::uint32_t, std::pair<std::uint64_t, bool>> prefix; ///< Published block: what is above it, pinned?
+  std::map<std::uint32_t, std::vector<quire::token_id>> tokens;   ///< Of published blocks.
   std::vector<std::pair<std::uint32_t, std::vector<quire::block_id>>> tables; ///< Length and table of each sequence.
-  quire::cache_statistics statistics;                                   ///< Refusals left out.
+  quire::cache_statistics statistics;                                         ///< Refusals left out.
   friend auto operator==(toy_snapshot const&, toy_snapshot const&) -> bool = default;
 };
 
@@ -124,14 +124,14 @@ public:
   static constexpr std::uint32_t scopes = 3;
 
   explicit toy_world(toy_size const& size)
-      : size_{size}, cache_{quire::cache_options{.blocks = quire::block_count{size.blocks},
-                                                 .block_tokens = quire::token_count{size.block_tokens},
-                                                 .max_sequences = quire::sequence_count{size.sequences},
-                                                 .max_rows = quire::row_count{size.rows},
-                                                 .batch_buffers = size.buffers,
-                                                 .skip_writes = size.skip_writes,
-                                                 .scrub = size.scrub ? quire::scrub_rule::on_reuse
-                                                                     : quire::scrub_rule::never}},
+      : size_{size},
+        cache_{quire::cache_options{.blocks = quire::block_count{size.blocks},
+                                    .block_tokens = quire::token_count{size.block_tokens},
+                                    .max_sequences = quire::sequence_count{size.sequences},
+                                    .max_rows = quire::row_count{size.rows},
+                                    .batch_buffers = size.buffers,
+                                    .skip_writes = size.skip_writes,
+                                    .scrub = size.scrub ? quire::scrub_rule::on_reuse : quire::scrub_rule::never}},
         device_{size.blocks, size.block_tokens}, was_free_(size.blocks, 1) {
     for (std::uint32_t i = 0; i < scopes; ++i) { scope_[i] = cache_.open_scope(identity(i), domain(i)); }
     toy_check(cache_.open_scope(identity(1), domain(1)) == scope_[1], "equal arguments gave another scope");
@@ -156,8 +156,10 @@ public:
         for (auto const& m : std::vector{live_}) {
           if (m->epoch < restart_below_) { continue; }
           while (m->kv.size() < m->limit) {
-            auto const q = std::min(1 + dice_.below(size_.block_tokens + 1), static_cast<std::uint32_t>(m->limit - m->kv.size()));
-            toy_check(plan_items({wish{m, q, m->known < m->kv.size()}}, 0) == quire::errc::ok, "no plan for a promised step");
+            auto const q =
+                std::min(1 + dice_.below(size_.block_tokens + 1), static_cast<std::uint32_t>(m->limit - m->kv.size()));
+            toy_check(plan_items({wish{m, q, m->known < m->kv.size()}}, 0) == quire::errc::ok,
+                      "no plan for a promised step");
             toy_check(plans_.back().items.size() == 1, "a promise was not kept");
             launch();
             commit(plans_.size() - 1);
@@ -176,7 +178,8 @@ public:
     toy_check(cache_.promised_blocks().value() == 0, "promised to nobody");
     toy_check(cache_.cached_blocks() == index_evictable(), "pinned by nobody");
     toy_check(cache_.waiting_blocks().value() == 0, "blocks wait for a ticket that was reached");
-    toy_check(cache_.free_blocks().value() + cache_.cached_blocks().value() + cache_.lost_blocks().value() == size_.blocks,
+    toy_check(cache_.free_blocks().value() + cache_.cached_blocks().value() + cache_.lost_blocks().value() ==
+                  size_.blocks,
               "blocks are missing after all have gone");
     auto const s = cache_.statistics();
     coverage_["evicted"] += s.evicted_blocks;
@@ -204,7 +207,8 @@ public:
     s.live = cache_.live_sequences().value();
     auto const victim = cache_.eviction().victim();
     std::map<std::uint32_t, std::uint32_t> last; // node: its last block
-    cache_.index().for_each_node([&](quire::node_id node, quire::node_id, auto blocks, std::uint32_t) { last[node.value()] = blocks.back(); });
+    cache_.index().for_each_node(
+        [&](quire::node_id node, quire::node_id, auto blocks, std::uint32_t) { last[node.value()] = blocks.back(); });
     cache_.index().for_each_node([&](quire::node_id node, quire::node_id parent, auto blocks, std::uint32_t busy) {
       auto above = quire::is_root(parent) ? std::uint64_t{parent.value()} << 32U : std::uint64_t{last[parent.value()]};
       for (auto const block : blocks) {
@@ -236,10 +240,10 @@ private:
     std::uint32_t epoch = 0;
     std::uint32_t limit = 0;
     std::uint32_t prompt = 0;
-    std::vector<quire::token_id> tokens;  // committed
-    std::vector<std::uint64_t> kv;        // of them
-    std::size_t known = 0;                // told to the cache
-    std::vector<quire::token_id> future;  // what must come next
+    std::vector<quire::token_id> tokens; // committed
+    std::vector<std::uint64_t> kv;       // of them
+    std::size_t known = 0;               // told to the cache
+    std::vector<quire::token_id> future; // what must come next
     bool planned = false;
     bool ended = false;
   };
@@ -299,7 +303,8 @@ private:
       was_free_[b] = free ? 1 : 0;
     }
     if (promises && !fenced) {
-      toy_check(cache_.promised_blocks() <= cache_.available_blocks() || open() != nullptr, "more is promised than there is");
+      toy_check(cache_.promised_blocks() <= cache_.available_blocks() || open() != nullptr,
+                "more is promised than there is");
     }
     auto const quiet = device_.idle();
     for (auto const& m : live_) {
@@ -330,7 +335,8 @@ private:
     auto const& paths = published_[{scope, epoch_}];
     std::size_t j = 0;
     while ((j + 1) * size_.block_tokens <= prompt.size() &&
-           paths.contains(path(prompt.begin(), prompt.begin() + static_cast<std::ptrdiff_t>((j + 1) * size_.block_tokens)))) {
+           paths.contains(
+               path(prompt.begin(), prompt.begin() + static_cast<std::ptrdiff_t>((j + 1) * size_.block_tokens)))) {
       ++j;
     }
     return static_cast<std::uint32_t>(std::min(j * size_.block_tokens, prompt.size() - 1));
@@ -398,8 +404,8 @@ private:
                                       : quire::reuse_rule::read_and_write;
     admit_with(x.b % 5 == 4 ? x.b / 5 % scopes : 0, prompt, output, draft, reuse, false);
   }
-  void admit_with(std::uint32_t scope, path const& prompt, std::uint32_t output, std::uint32_t draft, quire::reuse_rule reuse,
-                  bool resumed) {
+  void admit_with(std::uint32_t scope, path const& prompt, std::uint32_t output, std::uint32_t draft,
+                  quire::reuse_rule reuse, bool resumed) {
     cache_.reclaim();
     audit();
     auto const before = snapshot();
@@ -417,14 +423,17 @@ private:
       if (prompt.empty()) { return toy_check(code == quire::errc::empty_prompt, "wrong refusal of an empty prompt"); }
       if (output == 0) { return toy_check(code == quire::errc::zero_output, "wrong refusal of no output"); }
       auto const most = (limit + size_.block_tokens - 1) / size_.block_tokens;
-      if (most > size_.blocks) { return toy_check(code == quire::errc::never_fits, "wrong refusal of what never fits"); }
+      if (most > size_.blocks) {
+        return toy_check(code == quire::errc::never_fits, "wrong refusal of what never fits");
+      }
       if (code == quire::errc::never_fits) { // only a hit that needs a copy
         return toy_check(!size_.skip_writes && most + 1 > size_.blocks, "refused what fits");
       }
       ++coverage_["refused admissions"];
       if (code == quire::errc::too_many_sequences) { return; }
       toy_check(code == quire::errc::no_blocks, "an admission was refused for a strange reason");
-      toy_check(before.live > 0 || before.lost > 0 || before.waiting > 0 || before.evictable + before.free < size_.blocks,
+      toy_check(before.live > 0 || before.lost > 0 || before.waiting > 0 ||
+                    before.evictable + before.free < size_.blocks,
                 "an empty cache refused what fits");
       return;
     }
@@ -452,7 +461,8 @@ private:
 
   /// The next \p q tokens of a sequence.
   [[nodiscard]] auto next_tokens(member const& m, std::uint32_t q, std::uint32_t style) const -> path {
-    auto out = path(m.future.begin(), m.future.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(q, m.future.size())));
+    auto out = path(m.future.begin(),
+                    m.future.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(q, m.future.size())));
     while (out.size() < q) { out.push_back(token_at(m.tokens.size() + out.size(), style)); }
     return out;
   }
@@ -491,7 +501,8 @@ private:
     auto got = cache_.plan_step(items, quire::timeline_id{static_cast<std::uint32_t>(timeline)});
     if (!got) {
       auto const code = got.error();
-      toy_check(was_open ? code == quire::errc::plan_open : code == quire::errc::views_in_flight && busy == size_.buffers,
+      toy_check(was_open ? code == quire::errc::plan_open
+                         : code == quire::errc::views_in_flight && busy == size_.buffers,
                 "a plan was refused for a strange reason");
       return code;
     }
@@ -503,7 +514,8 @@ private:
     for (std::size_t i = 0; i < wishes.size(); ++i) {
       auto& m = *wishes[i].who;
       auto const status = results[i].status;
-      auto const twice = std::any_of(made.items.begin(), made.items.end(), [&](auto const& it) { return it.who == wishes[i].who; });
+      auto const twice =
+          std::any_of(made.items.begin(), made.items.end(), [&](auto const& it) { return it.who == wishes[i].who; });
       auto want = quire::errc::ok;
       if (wishes[i].q == 0) {
         want = quire::errc::zero_tokens;
@@ -576,11 +588,12 @@ private:
       }
     }
     if (size_.scrub) {
-      auto const scrubs = std::count_if(actions.begin(), actions.end(), [](auto const& a) { return a.kind == quire::action_kind::scrub; });
+      auto const scrubs = std::count_if(actions.begin(), actions.end(),
+                                        [](auto const& a) { return a.kind == quire::action_kind::scrub; });
       toy_check(static_cast<std::size_t>(scrubs) == fresh.size(), "not every fresh block is scrubbed");
     }
-    coverage_["waits"] += static_cast<std::uint64_t>(
-        std::count_if(actions.begin(), actions.end(), [](auto const& a) { return a.kind == quire::action_kind::wait; }));
+    coverage_["waits"] += static_cast<std::uint64_t>(std::count_if(
+        actions.begin(), actions.end(), [](auto const& a) { return a.kind == quire::action_kind::wait; }));
     device_.enqueue(p.timeline, std::move(job));
     if (!fenced) { device_.run_all(); }
   }
@@ -613,7 +626,8 @@ private:
       if (m.ended) { continue; }
       m.tokens.insert(m.tokens.end(), item.tokens.begin(), item.tokens.end());
       m.kv.insert(m.kv.end(), item.kv.begin(), item.kv.end());
-      m.future.erase(m.future.begin(), m.future.begin() + static_cast<std::ptrdiff_t>(std::min(m.future.size(), item.tokens.size())));
+      m.future.erase(m.future.begin(),
+                     m.future.begin() + static_cast<std::ptrdiff_t>(std::min(m.future.size(), item.tokens.size())));
       if (item.known) { m.known = m.tokens.size(); }
       note_published(m);
     }
@@ -708,13 +722,14 @@ private:
     audit();
     auto const before = snapshot();
     auto got = cache_.fork(m->h, quire::token_count{length});
-    auto const want = m->planned                   ? quire::errc::plan_open
-                      : length > m->kv.size()      ? quire::errc::out_of_range
-                                                   : quire::errc::ok;
+    auto const want = m->planned              ? quire::errc::plan_open
+                      : length > m->kv.size() ? quire::errc::out_of_range
+                                              : quire::errc::ok;
     if (!got) {
       toy_check(snapshot() == before, "a refused fork changed something");
       if (want == quire::errc::ok) {
-        toy_check(got.error() == quire::errc::no_blocks || got.error() == quire::errc::too_many_sequences, "a fork was refused for a strange reason");
+        toy_check(got.error() == quire::errc::no_blocks || got.error() == quire::errc::too_many_sequences,
+                  "a fork was refused for a strange reason");
       } else {
         toy_check(got.error() == want, "a fork was refused for a strange reason");
       }
@@ -792,7 +807,9 @@ private:
   }
 
   // --- the device and its fence -------------------------------------------------------------------------------------
-  [[nodiscard]] auto reached(std::size_t t, std::uint64_t ticket) const -> bool { return ticket <= std::max(told_[t], abandoned_[t]); }
+  [[nodiscard]] auto reached(std::size_t t, std::uint64_t ticket) const -> bool {
+    return ticket <= std::max(told_[t], abandoned_[t]);
+  }
   void run(toy_command const& x) {
     auto dice = toy_dice{x.c};
     for (auto n = 1 + x.a % 6; n > 0; --n) { static_cast<void>(device_.run_one(dice.below(timelines))); }
@@ -858,7 +875,8 @@ private:
         toy_check(!refused && refused.error() == quire::errc::plan_open, "gave up a timeline under a plan");
         return;
       }
-      auto const in_flight = std::any_of(in_flight_.begin(), in_flight_.end(), [&](auto const& f) { return !reached(f.first, f.second); });
+      auto const in_flight =
+          std::any_of(in_flight_.begin(), in_flight_.end(), [&](auto const& f) { return !reached(f.first, f.second); });
       // The others go on as far as they can; whoever waits for the lost one is lost with it.
       auto lost = std::vector<std::size_t>{t};
       for (auto again = true; again;) {

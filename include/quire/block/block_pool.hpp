@@ -76,9 +76,7 @@ public:
 
   /// Applies \p event to \p block. \pre the life-cycle table has that edge: an illegal transition is a bug
   /// of the caller and is refused before anything changes (S25).
-  auto apply(block_id block, event_type event) -> void {
-    set_state(block, after(state(block), event));
-  }
+  auto apply(block_id block, event_type event) -> void { set_state(block, after(state(block), event)); }
 
   /// Adds a holder. \pre \p block has one.
   auto retain(block_id block) -> void {
@@ -129,7 +127,8 @@ public:
       if (current != seen) {
         QUIRE_EXPECTS(holders(block) > 0);
         seen = current;
-        next = holders(block) > 1 ? current - 1 : word(after(after(state(block), event_type::retire), event_type::reclaim), 0);
+        next = holders(block) > 1 ? current - 1
+                                  : word(after(after(state(block), event_type::retire), event_type::reclaim), 0);
         all_free = all_free && next == 0;
       }
       current = next;
@@ -164,7 +163,8 @@ public:
 private:
   static constexpr unsigned state_shift = 29;
   static constexpr std::uint32_t holders_mask = (std::uint32_t{1} << state_shift) - 1;
-  static_assert(static_cast<std::uint32_t>(state_type::count_) <= (1U << (32 - state_shift)), "the state must fit 3 bits");
+  static_assert(static_cast<std::uint32_t>(state_type::count_) <= (1U << (32 - state_shift)),
+                "the state must fit 3 bits");
   static_assert(static_cast<std::uint32_t>(state_type::free) == 0, "a zeroed word is a free block");
 
   static auto checked(block_count capacity) -> block_count {

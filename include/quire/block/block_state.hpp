@@ -56,16 +56,11 @@ struct standard_block_lifecycle {
   using event = block_event;
   /// Every permitted edge.
   static constexpr transition<state, event> edges[] = {
-      {state::free, event::allocate, state::writing},
-      {state::writing, event::commit, state::private_},
-      {state::writing, event::retire, state::retiring},
-      {state::private_, event::publish, state::published},
-      {state::private_, event::retire, state::retiring},
-      {state::published, event::unpublish, state::private_},
-      {state::published, event::claim, state::condemned},
-      {state::published, event::retire, state::retiring},
-      {state::condemned, event::restore, state::published},
-      {state::condemned, event::evict, state::retiring},
+      {state::free, event::allocate, state::writing},       {state::writing, event::commit, state::private_},
+      {state::writing, event::retire, state::retiring},     {state::private_, event::publish, state::published},
+      {state::private_, event::retire, state::retiring},    {state::published, event::unpublish, state::private_},
+      {state::published, event::claim, state::condemned},   {state::published, event::retire, state::retiring},
+      {state::condemned, event::restore, state::published}, {state::condemned, event::evict, state::retiring},
       {state::retiring, event::reclaim, state::free},
   };
   /// The edges as a table.

@@ -44,7 +44,9 @@ public:
   [[nodiscard]] auto available() const noexcept -> block_count { return block_count{size_}; }
 
 private:
-  [[nodiscard]] auto after(std::uint32_t i) const noexcept -> std::uint32_t { return i + 1 == ring_.size() ? 0 : i + 1; }
+  [[nodiscard]] auto after(std::uint32_t i) const noexcept -> std::uint32_t {
+    return i + 1 == ring_.size() ? 0 : i + 1;
+  }
   std::vector<std::uint32_t> ring_;
   std::uint32_t head_ = 0;
   std::uint32_t tail_ = 0; // a full ring: tail == head

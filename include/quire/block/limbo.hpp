@@ -77,7 +77,8 @@ private:
     block_id head;
   };
   using list = boost::intrusive::slist<batch, boost::intrusive::constant_time_size<false>>;
-  using fifo = boost::intrusive::slist<batch, boost::intrusive::constant_time_size<false>, boost::intrusive::cache_last<true>>;
+  using fifo =
+      boost::intrusive::slist<batch, boost::intrusive::constant_time_size<false>, boost::intrusive::cache_last<true>>;
 
   template <class Take>
   auto pop(fifo& from, Take& take) -> void {

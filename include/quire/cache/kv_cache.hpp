@@ -46,16 +46,26 @@ namespace quire {
 /// The cache. \tparam Policies one struct with a policy per role; see `default_policies`.
 template <class Policies>
 class kv_cache {
-  static_assert(allocation_policy<typename Policies::allocation>, "kv_cache: allocation must model quire::allocation_policy (docs/concepts/allocation_policy.md)");
-  static_assert(block_lifecycle<typename Policies::block_states>, "kv_cache: block_states must model quire::block_lifecycle (docs/concepts/lifecycle_policy.md)");
-  static_assert(fence_policy<typename Policies::fence>, "kv_cache: fence must model quire::fence_policy (docs/concepts/fence_policy.md)");
-  static_assert(admission_policy<typename Policies::admission>, "kv_cache: admission must model quire::admission_policy (docs/concepts/admission_policy.md)");
-  static_assert(copy_policy<typename Policies::copy>, "kv_cache: copy must model quire::copy_policy (docs/concepts/copy_policy.md)");
-  static_assert(residency_policy<typename Policies::residency>, "kv_cache: residency must model quire::residency_policy (docs/concepts/residency_policy.md)");
-  static_assert(request_lifecycle<typename Policies::request_states>, "kv_cache: request_states must model quire::request_lifecycle (docs/concepts/lifecycle_policy.md)");
-  static_assert(prefix_index<typename Policies::template index<typename Policies::eviction, typename Policies::digest>>, "kv_cache: index must model quire::prefix_index (docs/concepts/prefix_index.md)");
-  static_assert(lock_policy<typename Policies::lock>, "kv_cache: lock must model quire::lock_policy (docs/concepts/lock_policy.md)");
-  static_assert(observer<typename Policies::observer>, "kv_cache: observer must model quire::observer (docs/concepts/observer.md)");
+  static_assert(allocation_policy<typename Policies::allocation>,
+                "kv_cache: allocation must model quire::allocation_policy (docs/concepts/allocation_policy.md)");
+  static_assert(block_lifecycle<typename Policies::block_states>,
+                "kv_cache: block_states must model quire::block_lifecycle (docs/concepts/lifecycle_policy.md)");
+  static_assert(fence_policy<typename Policies::fence>,
+                "kv_cache: fence must model quire::fence_policy (docs/concepts/fence_policy.md)");
+  static_assert(admission_policy<typename Policies::admission>,
+                "kv_cache: admission must model quire::admission_policy (docs/concepts/admission_policy.md)");
+  static_assert(copy_policy<typename Policies::copy>,
+                "kv_cache: copy must model quire::copy_policy (docs/concepts/copy_policy.md)");
+  static_assert(residency_policy<typename Policies::residency>,
+                "kv_cache: residency must model quire::residency_policy (docs/concepts/residency_policy.md)");
+  static_assert(request_lifecycle<typename Policies::request_states>,
+                "kv_cache: request_states must model quire::request_lifecycle (docs/concepts/lifecycle_policy.md)");
+  static_assert(prefix_index<typename Policies::template index<typename Policies::eviction, typename Policies::digest>>,
+                "kv_cache: index must model quire::prefix_index (docs/concepts/prefix_index.md)");
+  static_assert(lock_policy<typename Policies::lock>,
+                "kv_cache: lock must model quire::lock_policy (docs/concepts/lock_policy.md)");
+  static_assert(observer<typename Policies::observer>,
+                "kv_cache: observer must model quire::observer (docs/concepts/observer.md)");
 
   using core_type = detail::cache_core<Policies>;
   using record_type = typename core_type::record_type;
@@ -137,8 +147,7 @@ public:
 
   private:
     friend class kv_cache;
-    sequence(state* s, record_type& record) noexcept
-        : state_{s}, record_{&record}, generation_{record.generation} {}
+    sequence(state* s, record_type& record) noexcept : state_{s}, record_{&record}, generation_{record.generation} {}
     /// \pre the handle is not empty and not used up.
     [[nodiscard]] auto record() const -> record_type& {
       QUIRE_EXPECTS(state_ != nullptr);
@@ -158,10 +167,10 @@ public:
 
   /// What one step does with one sequence.
   struct step_item {
-    sequence const* target = nullptr;             ///< The sequence.
-    token_count tokens{};                         ///< q, positions to add.
-    std::span<token_id const> ids{};              ///< Their ids, or empty: then `resolve` tells them later (B17).
-    step_source source = step_source::compute;    ///< Who brings the bytes; the plan is the same.
+    sequence const* target = nullptr;          ///< The sequence.
+    token_count tokens{};                      ///< q, positions to add.
+    std::span<token_id const> ids{};           ///< Their ids, or empty: then `resolve` tells them later (B17).
+    step_source source = step_source::compute; ///< Who brings the bytes; the plan is the same.
 
     step_item() = default;
     /// Adds the positions of \p token_ids.
@@ -179,7 +188,8 @@ public:
     /// Refers to nothing.
     step_plan() noexcept = default;
     /// Leaves \p other empty.
-    step_plan(step_plan&& other) noexcept : state_{std::exchange(other.state_, nullptr)}, slot_{other.slot_}, serial_{other.serial_} {}
+    step_plan(step_plan&& other) noexcept
+        : state_{std::exchange(other.state_, nullptr)}, slot_{other.slot_}, serial_{other.serial_} {}
     /// Drops what it held and leaves \p other empty.
     auto operator=(step_plan&& other) noexcept -> step_plan& {
       if (this != &other) {
@@ -209,7 +219,8 @@ public:
 
   private:
     friend class kv_cache;
-    step_plan(state* s, slot_type const& slot) noexcept : state_{s}, slot_{&const_cast<slot_type&>(slot)}, serial_{slot.serial} {}
+    step_plan(state* s, slot_type const& slot) noexcept
+        : state_{s}, slot_{&const_cast<slot_type&>(slot)}, serial_{slot.serial} {}
     [[nodiscard]] auto slot() const -> slot_type& {
       QUIRE_EXPECTS(state_ != nullptr && slot_->serial == serial_);
       return *slot_;
@@ -227,24 +238,25 @@ public:
 
   /// A cache of a fixed number of blocks, for those who size it themselves.
   /// \throws config_error if an option is impossible.
-  explicit kv_cache(cache_options const& options, digest_type digest = {}, admission_type admission = {}, observer_type observer = {})
-      : state_{std::make_unique<state>(sized(options.blocks), options, digest, std::move(admission), std::move(observer))} {}
+  explicit kv_cache(cache_options const& options, digest_type digest = {}, admission_type admission = {},
+                    observer_type observer = {})
+      : state_{std::make_unique<state>(sized(options.blocks), options, digest, std::move(admission),
+                                       std::move(observer))} {}
 
   /// A cache for \p model: as many blocks as `options.bytes` hold, if `options.blocks` does not say how many. Until other
   /// residencies exist every layer keeps every position, which is exact for windows too.
   /// \throws config_error if an option is impossible or not one block fits.
-  explicit kv_cache(model_spec const& model, cache_options options, digest_type digest = {}, admission_type admission = {},
-                    observer_type observer = {})
+  explicit kv_cache(model_spec const& model, cache_options options, digest_type digest = {},
+                    admission_type admission = {}, observer_type observer = {})
       : kv_cache{fitted(model, options), digest, std::move(admission), std::move(observer)} {}
 
   /// The same as the constructors, with the error returned. \errors the `config_error` that was thrown
   [[nodiscard]] static auto create(model_spec const& model, cache_options const& options, digest_type digest = {},
-                                   admission_type admission = {}, observer_type observer = {}) -> expected<kv_cache, config_error> {
+                                   admission_type admission = {}, observer_type observer = {})
+      -> expected<kv_cache, config_error> {
     try {
       return kv_cache{model, options, digest, std::move(admission), std::move(observer)};
-    } catch (config_error const& error) {
-      return tl::unexpected<config_error>{error};
-    }
+    } catch (config_error const& error) { return tl::unexpected<config_error>{error}; }
   }
 
   /// Bytes of one block of \p model over all its layers. \throws config_error on overflow. \source S10
@@ -276,7 +288,8 @@ public:
   /// nothing. \errors errc::plan_open if another plan is not launched; errc::views_in_flight; errc::too_many_rows
   /// \throws std::bad_alloc with nothing changed. Allocates nothing in a steady decode.
   /// \complexity O(items + new blocks). \source S18, S19, S26 (2, 3)
-  [[nodiscard]] auto plan_step(std::span<step_item const> items, timeline_id timeline = timeline_id{0}) -> expected<step_plan> {
+  [[nodiscard]] auto plan_step(std::span<step_item const> items, timeline_id timeline = timeline_id{0})
+      -> expected<step_plan> {
     guard const hold{*state_};
     struct wanted {
       record_type* record;
@@ -291,11 +304,14 @@ public:
       QUIRE_EXPECTS(record->generation == item.target->generation_);
       return wanted{record, item.tokens.value(), item.ids, item.source == step_source::load};
     };
-    return state_->core.plan(items.size(), item_of, timeline).map([this](slot_type* s) { return step_plan{state_.get(), *s}; });
+    return state_->core.plan(items.size(), item_of, timeline).map([this](slot_type* s) {
+      return step_plan{state_.get(), *s};
+    });
   }
 
   /// The same for a list of items.
-  [[nodiscard]] auto plan_step(std::initializer_list<step_item> items, timeline_id timeline = timeline_id{0}) -> expected<step_plan> {
+  [[nodiscard]] auto plan_step(std::initializer_list<step_item> items, timeline_id timeline = timeline_id{0})
+      -> expected<step_plan> {
     return plan_step(std::span{items.begin(), items.size()}, timeline);
   }
 
@@ -416,7 +432,9 @@ public:
   /// [blocks] given up with a lost timeline.
   [[nodiscard]] auto lost_blocks() const -> block_count { return state_->core.lost(); }
   /// Sequences alive.
-  [[nodiscard]] auto live_sequences() const -> sequence_count { return sequence_count{static_cast<std::uint32_t>(state_->core.live())}; }
+  [[nodiscard]] auto live_sequences() const -> sequence_count {
+    return sequence_count{static_cast<std::uint32_t>(state_->core.live())};
+  }
   /// [tokens] per block.
   [[nodiscard]] auto block_tokens() const -> token_count { return token_count{state_->core.geometry().block_tokens()}; }
   /// State of \p block in its life cycle. \pre it belongs to the pool.
@@ -432,7 +450,9 @@ public:
 
 private:
   static auto sized(block_count blocks) -> block_count {
-    if (blocks.value() == 0) { throw config_error{"kv_cache: 0 blocks: set cache_options::blocks, or give a model and cache_options::bytes"}; }
+    if (blocks.value() == 0) {
+      throw config_error{"kv_cache: 0 blocks: set cache_options::blocks, or give a model and cache_options::bytes"};
+    }
     return blocks;
   }
   static auto fitted(model_spec const& model, cache_options options) -> cache_options {
@@ -440,8 +460,8 @@ private:
     auto const each = block_bytes_of(model, options.block_tokens).value();
     auto const fit = options.bytes.value() / each;
     if (fit == 0) {
-      throw config_error{"kv_cache: " + std::to_string(options.bytes.value()) + " bytes hold no block of " + std::to_string(each) +
-                         " bytes: give it at least that many"};
+      throw config_error{"kv_cache: " + std::to_string(options.bytes.value()) + " bytes hold no block of " +
+                         std::to_string(each) + " bytes: give it at least that many"};
     }
     options.blocks = block_count{static_cast<std::uint32_t>(std::min<std::uint64_t>(fit, 0x7fff'fffdU))};
     return options;

@@ -13,18 +13,19 @@ namespace quire {
 
 /// A refused admission. Nothing has changed, not even the order of eviction.
 struct refusal {
-  errc code = errc::no_blocks;  ///< The reason.
-  block_count needed{};         ///< Blocks the request needs beyond its hit.
-  block_count promised{};       ///< Blocks owed to those that run.
-  block_count available{};      ///< Blocks free or evictable.
-  block_count capacity{};       ///< Blocks in the pool.
+  errc code = errc::no_blocks; ///< The reason.
+  block_count needed{};        ///< Blocks the request needs beyond its hit.
+  block_count promised{};      ///< Blocks owed to those that run.
+  block_count available{};     ///< Blocks free or evictable.
+  block_count capacity{};      ///< Blocks in the pool.
 
   /// What was wrong, with figures, and what would work.
   [[nodiscard]] auto message() const -> std::string {
     auto text = std::string{quire::message(code)};
     if (code == errc::no_blocks || code == errc::never_fits) {
-      text += " (needs " + std::to_string(needed.value()) + " blocks; " + std::to_string(available.value()) + " available, " +
-              std::to_string(promised.value()) + " of them promised; the pool has " + std::to_string(capacity.value()) + ")";
+      text += " (needs " + std::to_string(needed.value()) + " blocks; " + std::to_string(available.value()) +
+              " available, " + std::to_string(promised.value()) + " of them promised; the pool has " +
+              std::to_string(capacity.value()) + ")";
     }
     return text;
   }

@@ -33,11 +33,9 @@ namespace quire::detail {
 #ifdef QUIRE_UNCHECKED
 #define QUIRE_EXPECTS(expr) static_cast<void>(sizeof((expr) ? 1 : 0)) // unevaluated, still type-checked
 #else
-#define QUIRE_EXPECTS(expr)                         \
-  do {                                              \
-    if (!(expr)) [[unlikely]] {                     \
-      QUIRE_CONTRACT_FAIL("precondition", #expr);   \
-    }                                               \
+#define QUIRE_EXPECTS(expr)                                                   \
+  do {                                                                        \
+    if (!(expr)) [[unlikely]] { QUIRE_CONTRACT_FAIL("precondition", #expr); } \
   } while (false)
 #endif
 /// \endcond

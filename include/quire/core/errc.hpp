@@ -40,15 +40,20 @@ enum class errc : std::uint8_t {
 [[nodiscard]] constexpr auto message(errc e) noexcept -> std::string_view {
   switch (e) {
   case errc::ok: return "no error";
-  case errc::no_blocks: return "not enough free or evictable blocks: retry after a release, or give the pool more blocks";
-  case errc::beyond_context: return "prompt, output and draft exceed max_context: shorten the request or configure a longer context";
-  case errc::never_fits: return "the request needs more blocks than the pool has: shorten it or give the pool more blocks";
+  case errc::no_blocks:
+    return "not enough free or evictable blocks: retry after a release, or give the pool more blocks";
+  case errc::beyond_context:
+    return "prompt, output and draft exceed max_context: shorten the request or configure a longer context";
+  case errc::never_fits:
+    return "the request needs more blocks than the pool has: shorten it or give the pool more blocks";
   case errc::empty_prompt: return "the prompt has no tokens: a request needs at least one";
   case errc::zero_output: return "the output budget is zero: ask for at least one token";
   case errc::zero_tokens: return "the step item has no positions: leave it out or give it at least one";
-  case errc::over_budget: return "the step exceeds the positions promised at admission: admit with a larger max_output or draft";
+  case errc::over_budget:
+    return "the step exceeds the positions promised at admission: admit with a larger max_output or draft";
   case errc::plan_open: return "a plan is still open: commit or drop it first";
-  case errc::views_in_flight: return "every batch buffer is in flight: wait for a ticket or configure more batch buffers";
+  case errc::views_in_flight:
+    return "every batch buffer is in flight: wait for a ticket or configure more batch buffers";
   case errc::too_many_rows: return "more items than rows: split the step or configure more rows";
   case errc::too_many_sequences: return "every sequence record is in use: release one or configure more sequences";
   case errc::duplicate_item: return "the sequence appears twice in the step: merge its items into one";
@@ -56,7 +61,8 @@ enum class errc : std::uint8_t {
   case errc::stale_epoch: return "the weights changed after admission: release the sequence and admit it again";
   case errc::out_of_range: return "the position lies outside the sequence: use one in [0, length]";
   case errc::unresolved: return "tokens of committed positions are unknown: resolve them first";
-  case errc::not_resident: return "positions that are needed were given up: resume from the earliest resumable position";
+  case errc::not_resident:
+    return "positions that are needed were given up: resume from the earliest resumable position";
   case errc::illegal_transition: return "the life-cycle table has no such transition from the present state";
   case errc::not_supported: return "the configured policy does not support this operation";
   case errc::table_full: return "the table is full: configure it larger";

@@ -25,7 +25,7 @@ struct compute_identity_fields {
   compute_precision precision;            ///< Arithmetic of the computation.
   cache_format format;                    ///< Exact, or a named approximate mode.
   position_config positions;              ///< Resolved parameters of the position rule.
-  visibility_rule attention;               ///< What may be seen.
+  visibility_rule attention;              ///< What may be seen.
   external_conditions conditions;         ///< Inputs other than tokens, or `none()`.
 };
 

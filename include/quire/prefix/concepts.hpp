@@ -52,8 +52,9 @@ concept prefix_index =
     std::constructible_from<I, block_count, token_count> &&
     requires(I i, I const& c, std::span<std::byte const> scope, node_id root, std::span<token_id const> tokens,
              std::span<block_id> out, std::span<block_id const> blocks, block_id block, prefix_match const& match,
-             prefix_pin& pin, prefix_pin const& held, block_count n, std::uint32_t holds, std::span<std::uint8_t const> doomed,
-             std::span<block_id const> to, void (*sink)(block_id), std::span<std::uint32_t const> pins, std::int64_t slot) {
+             prefix_pin& pin, prefix_pin const& held, block_count n, std::uint32_t holds,
+             std::span<std::uint8_t const> doomed, std::span<block_id const> to, void (*sink)(block_id),
+             std::span<std::uint32_t const> pins, std::int64_t slot) {
       { i.open_root(scope) } -> std::same_as<node_id>;
       { c.match(root, tokens, out) } noexcept -> std::same_as<prefix_match>;
       { c.would_pin(match) } noexcept -> std::same_as<block_count>;

@@ -34,8 +34,8 @@ public:
 
   /// Room for \p nodes nodes.
   explicit fifo_eviction(node_count nodes)
-      : stamp_(std::size_t{nodes.value()} + 1, unused), holder_(2 * (std::size_t{nodes.value()} + 1)), idle_{holder_.size()},
-        rank_(holder_.size()) {}
+      : stamp_(std::size_t{nodes.value()} + 1, unused), holder_(2 * (std::size_t{nodes.value()} + 1)),
+        idle_{holder_.size()}, rank_(holder_.size()) {}
 
   /// A new node gets the next stamp.
   auto create(node_id node, node_id) noexcept -> void {

@@ -39,8 +39,10 @@ namespace quire {
 template <class Eviction, class Digest>
 class flat_index : private pin_maker {
 public:
-  static_assert(eviction_policy<Eviction>, "flat_index: Eviction must model quire::eviction_policy (docs/concepts/eviction_policy.md)");
-  static_assert(digest_policy<Digest>, "flat_index: Digest must model quire::digest_policy (docs/concepts/digest_policy.md)");
+  static_assert(eviction_policy<Eviction>,
+                "flat_index: Eviction must model quire::eviction_policy (docs/concepts/eviction_policy.md)");
+  static_assert(digest_policy<Digest>,
+                "flat_index: Digest must model quire::digest_policy (docs/concepts/digest_policy.md)");
 
   /// An empty index over the blocks [0, \p blocks) of \p block_tokens tokens each. \throws config_error if either is 0.
   flat_index(block_count blocks, token_count block_tokens, Digest digest = {})
@@ -56,7 +58,8 @@ public:
   [[nodiscard]] auto open_root(std::span<std::byte const> scope) -> node_id { return store_.open_root(scope); }
 
   /// See `run_tree::match`. \complexity O(blocks) digests and bucket reads
-  [[nodiscard]] auto match(node_id root, std::span<token_id const> tokens, std::span<block_id> out) const noexcept -> prefix_match {
+  [[nodiscard]] auto match(node_id root, std::span<token_id const> tokens, std::span<block_id> out) const noexcept
+      -> prefix_match {
     auto const block_tokens = store_.block_tokens();
     auto const total = static_cast<std::uint32_t>(std::min(tokens.size() / block_tokens, out.size()));
     auto here = root.value();
@@ -81,7 +84,9 @@ public:
   /// See `run_tree::would_release`.
   [[nodiscard]] auto would_release(prefix_pin const& held, block_count back) const noexcept -> block_count {
     std::uint32_t n = 0;
-    for (auto at = held.node().value(); n < back.value() && !root(at) && nodes_[at].busy == 1; at = nodes_[at].parent) { ++n; }
+    for (auto at = held.node().value(); n < back.value() && !root(at) && nodes_[at].busy == 1; at = nodes_[at].parent) {
+      ++n;
+    }
     return block_count{n};
   }
   /// See `run_tree::pin`.
@@ -188,7 +193,9 @@ public:
     for (number n = 1; n < nodes_.size(); ++n) { goes[n] = live(n) ? doomed[nodes_[n].block] : std::uint8_t{0}; }
     for (auto again = true; std::exchange(again, false);) { // whatever hangs below a doomed block goes with it
       for (number n = 1; n < nodes_.size(); ++n) {
-        if (live(n) && goes[n] == 0 && !root(nodes_[n].parent) && goes[nodes_[n].parent] != 0) { again = (goes[n] = 1) != 0; }
+        if (live(n) && goes[n] == 0 && !root(nodes_[n].parent) && goes[nodes_[n].parent] != 0) {
+          again = (goes[n] = 1) != 0;
+        }
       }
     }
     for (auto again = true; std::exchange(again, false);) { // deepest first
@@ -215,7 +222,9 @@ public:
   /// Tokens of \p block: written by its one writer, compared once it is published.
   [[nodiscard]] auto tokens(block_id block) noexcept -> std::span<token_id> { return store_.of(block.value()); }
   /// Tokens of \p block.
-  [[nodiscard]] auto tokens(block_id block) const noexcept -> std::span<token_id const> { return store_.of(block.value()); }
+  [[nodiscard]] auto tokens(block_id block) const noexcept -> std::span<token_id const> {
+    return store_.of(block.value());
+  }
   /// The token at `slot` = block · p_b + offset. \pre its block has one writer, the caller.
   [[nodiscard]] auto token_at(std::int64_t slot) noexcept -> token_id& { return store_.at(slot); }
   /// Chained digest of a published \p block.
@@ -259,7 +268,9 @@ public:
       if (!(store_.policy().chain(path_digest(node.parent), tokens) == store_.digest(block))) {
         return name + ": changed after it was published";
       }
-      if (find_child(node.parent, store_.digest(block), tokens.data()) != n) { return name + ": not found by its own key, or cached twice"; }
+      if (find_child(node.parent, store_.digest(block), tokens.data()) != n) {
+        return name + ": not found by its own key, or cached twice";
+      }
     }
     for (std::uint32_t n = 1; n < nodes_.size(); ++n) {
       if (!live(n)) { continue; }
@@ -296,7 +307,9 @@ private:
 
   static auto checked(block_count blocks) -> block_count {
     if (blocks.value() == 0) { throw config_error{"prefix index: 0 blocks, it needs at least 1"}; }
-    if (blocks.value() >= detail::root_bit - 1) { throw config_error{"prefix index: more than 2^31 - 2 blocks: use larger blocks"}; }
+    if (blocks.value() >= detail::root_bit - 1) {
+      throw config_error{"prefix index: more than 2^31 - 2 blocks: use larger blocks"};
+    }
     return blocks;
   }
   [[nodiscard]] static auto root(number n) noexcept -> bool { return (n & detail::root_bit) != 0; }
@@ -319,13 +332,16 @@ private:
     std::memcpy(&hash, &digest, std::min(sizeof hash, sizeof digest));
     return hash;
   }
-  [[nodiscard]] auto find_child(number parent, typename Digest::digest_type const& digest, token_id const* block) const noexcept
-      -> number {
+  [[nodiscard]] auto find_child(number parent, typename Digest::digest_type const& digest,
+                                token_id const* block) const noexcept -> number {
     return table_.find(place(digest), [&](number n) {
-      return nodes_[n].parent == parent && detail::equal_tokens(block, store_.of(nodes_[n].block).data(), store_.block_tokens());
+      return nodes_[n].parent == parent &&
+             detail::equal_tokens(block, store_.of(nodes_[n].block).data(), store_.block_tokens());
     });
   }
-  [[nodiscard]] auto in_order(number n) const noexcept -> bool { return !Eviction::leaves_only || nodes_[n].children == 0; }
+  [[nodiscard]] auto in_order(number n) const noexcept -> bool {
+    return !Eviction::leaves_only || nodes_[n].children == 0;
+  }
   auto acquire(number n) noexcept -> void {
     for (; !root(n) && nodes_[n].busy++ == 0; n = nodes_[n].parent) {
       --evictable_;
@@ -346,7 +362,9 @@ private:
     if (root(node.parent)) { return; }
     auto& parent = nodes_[node.parent];
     --parent.children;
-    if (Eviction::leaves_only && parent.children == 0 && parent.busy == 0) { order_.enter(*this, node_id{node.parent}); }
+    if (Eviction::leaves_only && parent.children == 0 && parent.busy == 0) {
+      order_.enter(*this, node_id{node.parent});
+    }
   }
   [[nodiscard]] auto restore_node(number v) noexcept -> bool {
     auto& node = nodes_[v];

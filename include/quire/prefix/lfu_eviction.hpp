@@ -34,7 +34,8 @@ public:
 
   /// Room for \p nodes nodes.
   explicit lfu_eviction(node_count nodes)
-      : uses_(std::size_t{nodes.value()} + 1), lists_(std::size_t{max_uses} + 1), occupied_{std::size_t{max_uses} + 1} {}
+      : uses_(std::size_t{nodes.value()} + 1), lists_(std::size_t{max_uses} + 1), occupied_{std::size_t{max_uses} + 1} {
+  }
 
   /// A new node has been used once, by its publisher.
   auto create(node_id node, node_id) noexcept -> void { uses_[node.value()] = 1; }
@@ -75,7 +76,9 @@ public:
   /// Only a publisher whose run nobody else has used may lengthen it: the new blocks have one use.
   [[nodiscard]] auto may_extend(node_id node, bool owned) const noexcept -> bool { return owned && uses(node) == 1; }
   /// Only equally used neighbours may become one run.
-  [[nodiscard]] auto may_merge(node_id parent, node_id child) const noexcept -> bool { return uses(parent) == uses(child); }
+  [[nodiscard]] auto may_merge(node_id parent, node_id child) const noexcept -> bool {
+    return uses(parent) == uses(child);
+  }
   /// The node whose last blocks leave next.
   [[nodiscard]] auto victim() const noexcept -> node_id {
     return occupied_.empty() ? node_id::none() : lists_[occupied_.min()].front();

@@ -53,8 +53,10 @@ namespace quire {
 template <class Eviction, class Digest>
 class run_tree : private pin_maker {
 public:
-  static_assert(eviction_policy<Eviction>, "run_tree: Eviction must model quire::eviction_policy (docs/concepts/eviction_policy.md)");
-  static_assert(digest_policy<Digest>, "run_tree: Digest must model quire::digest_policy (docs/concepts/digest_policy.md)");
+  static_assert(eviction_policy<Eviction>,
+                "run_tree: Eviction must model quire::eviction_policy (docs/concepts/eviction_policy.md)");
+  static_assert(digest_policy<Digest>,
+                "run_tree: Digest must model quire::digest_policy (docs/concepts/digest_policy.md)");
   static_assert(Eviction::max_run >= 1 && Eviction::max_run <= (1U << detail::extent_arena::max_order),
                 "run_tree: max_run must lie in [1, 512]");
 
@@ -78,7 +80,8 @@ public:
   /// \param out receives the ids, as far as it reaches. \returns the match; pin it before anything else happens.
   /// \complexity one comparison of the matching tokens + O(nodes) bucket reads
   /// \source S21, S26 (1), B1
-  [[nodiscard]] auto match(node_id root, std::span<token_id const> tokens, std::span<block_id> out) const noexcept -> prefix_match {
+  [[nodiscard]] auto match(node_id root, std::span<token_id const> tokens, std::span<block_id> out) const noexcept
+      -> prefix_match {
     auto const block_tokens = store_.block_tokens();
     auto const total = static_cast<std::uint32_t>(std::min(tokens.size() / block_tokens, out.size()));
     std::uint32_t done = 0;
@@ -314,7 +317,8 @@ public:
     std::vector<std::uint16_t> keep(nodes_.size()); // leading blocks of a node that stay
     for (number n = 1; n < nodes_.size(); ++n) {
       auto const* ids = ids_of(nodes_[n]);
-      keep[n] = static_cast<std::uint16_t>(std::find_if(ids, ids + nodes_[n].length, [&](auto id) { return doomed[id] != 0; }) - ids);
+      keep[n] = static_cast<std::uint16_t>(
+          std::find_if(ids, ids + nodes_[n].length, [&](auto id) { return doomed[id] != 0; }) - ids);
     }
     auto const hangs_on_doomed = [&](number n) {
       auto const p = nodes_[n].parent;
@@ -345,7 +349,9 @@ public:
         table_.erase(node.hash, n);
         order_.leave(*this, node_id{n});
         if (auto const p = node.parent; !root(p)) {
-          if (--nodes_[p].children == 0 && Eviction::leaves_only && nodes_[p].busy == 0) { order_.enter(*this, node_id{p}); }
+          if (--nodes_[p].children == 0 && Eviction::leaves_only && nodes_[p].busy == 0) {
+            order_.enter(*this, node_id{p});
+          }
         }
         drop_ids(node);
         free_node(n);
@@ -372,7 +378,9 @@ public:
   /// Tokens of \p block: written by its one writer, compared once it is published.
   [[nodiscard]] auto tokens(block_id block) noexcept -> std::span<token_id> { return store_.of(block.value()); }
   /// Tokens of \p block.
-  [[nodiscard]] auto tokens(block_id block) const noexcept -> std::span<token_id const> { return store_.of(block.value()); }
+  [[nodiscard]] auto tokens(block_id block) const noexcept -> std::span<token_id const> {
+    return store_.of(block.value());
+  }
   /// The token at `slot` = block · p_b + offset. \pre its block has one writer, the caller.
   [[nodiscard]] auto token_at(std::int64_t slot) noexcept -> token_id& { return store_.at(slot); }
   /// Chained digest of a published \p block, for tiers, events and other processes.
@@ -439,7 +447,9 @@ private:
 
   static auto checked(block_count blocks) -> block_count {
     if (blocks.value() == 0) { throw config_error{"prefix index: 0 blocks, it needs at least 1"}; }
-    if (blocks.value() >= detail::root_bit - 1) { throw config_error{"prefix index: more than 2^31 - 2 blocks: use larger blocks"}; }
+    if (blocks.value() >= detail::root_bit - 1) {
+      throw config_error{"prefix index: more than 2^31 - 2 blocks: use larger blocks"};
+    }
     return blocks;
   }
   [[nodiscard]] static auto root(number n) noexcept -> bool { return (n & detail::root_bit) != 0; }
@@ -477,7 +487,9 @@ private:
       for (; !root(n); n = nodes_[n].parent) { order_.use(node_id{n}); }
     }
   }
-  [[nodiscard]] auto in_order(number n) const noexcept -> bool { return !Eviction::leaves_only || nodes_[n].children == 0; }
+  [[nodiscard]] auto in_order(number n) const noexcept -> bool {
+    return !Eviction::leaves_only || nodes_[n].children == 0;
+  }
   auto enter(number n) noexcept -> void {
     if (in_order(n)) { order_.enter(*this, node_id{n}); }
   }
@@ -494,7 +506,9 @@ private:
   auto extend(number n, bool owned, std::span<block_id const> blocks) noexcept -> std::uint32_t {
     if (root(n)) { return 0; }
     auto& node = nodes_[n];
-    if (node.busy != 1 || node.children != 0 || node.length >= Eviction::max_run || (node.flags & frozen) != 0) { return 0; }
+    if (node.busy != 1 || node.children != 0 || node.length >= Eviction::max_run || (node.flags & frozen) != 0) {
+      return 0;
+    }
     if (!order_.may_extend(node_id{n}, owned)) { return 0; }
     auto room = node.order != 0 ? 1U << node.order : 1U;
     auto const want = static_cast<std::uint32_t>(std::min<std::size_t>(node.length + blocks.size(), Eviction::max_run));
@@ -545,7 +559,9 @@ private:
     if (length == 1) { return; }
     auto order = detail::extent_arena::order_for(length);
     auto place = extents_.allocate(order);
-    while (place == detail::extent_arena::none && order > detail::extent_arena::min_order) { place = extents_.allocate(--order); }
+    while (place == detail::extent_arena::none && order > detail::extent_arena::min_order) {
+      place = extents_.allocate(--order);
+    }
     if (place == detail::extent_arena::none) { return; }
     node.place = place;
     node.order = static_cast<std::uint8_t>(order);
@@ -662,7 +678,9 @@ private:
     auto& parent = nodes_[node.parent];
     --parent.children;
     parent.flags |= frozen;
-    if (Eviction::leaves_only && parent.children == 0 && parent.busy == 0) { order_.enter(*this, node_id{node.parent}); }
+    if (Eviction::leaves_only && parent.children == 0 && parent.busy == 0) {
+      order_.enter(*this, node_id{node.parent});
+    }
   }
   /// Requests what claiming the next victim will read, and the node behind it in the order: victims are cold by their
   /// nature, and there is work enough between two of them to hide a miss.
@@ -766,14 +784,18 @@ auto run_tree<Eviction, Digest>::audit(std::span<std::uint32_t const> pins) cons
     }
     auto const* first = store_.of(*ids_of(node)).data();
     if (node.hash != store_.locate(node.parent, first)) { return name + ": wrong hash"; }
-    if (find_child(node.parent, node.hash, first) != n) { return name + ": not found by its own key, or an equal sibling exists"; }
+    if (find_child(node.parent, node.hash, first) != n) {
+      return name + ": not found by its own key, or an equal sibling exists";
+    }
   }
   for (number n = 1; n < nodes_.size(); ++n) {
     auto const& node = nodes_[n];
     if (node.length == 0 || (node.flags & condemned) != 0) { continue; }
     auto const name = "prefix node " + std::to_string(n);
     if (node.children != children[n]) { return name + ": wrong number of children"; }
-    if (node.busy != busy_children[n] + (n < pins.size() ? pins[n] : 0U)) { return name + ": busy count differs from pins and busy children"; }
+    if (node.busy != busy_children[n] + (n < pins.size() ? pins[n] : 0U)) {
+      return name + ": busy count differs from pins and busy children";
+    }
   }
   if (in_use != used_nodes_) { return "prefix tree: nodes in use are miscounted"; }
   if (cached != cached_) { return "prefix tree: cached blocks are miscounted"; }

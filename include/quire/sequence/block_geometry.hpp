@@ -17,15 +17,20 @@ class block_geometry {
 public:
   /// Blocks of \p block_tokens tokens. \throws config_error if it is 0.
   explicit constexpr block_geometry(token_count block_tokens)
-      : tokens_{block_tokens.value()}, shift_{std::has_single_bit(tokens_) ? static_cast<std::uint32_t>(std::countr_zero(tokens_)) : none} {
+      : tokens_{block_tokens.value()},
+        shift_{std::has_single_bit(tokens_) ? static_cast<std::uint32_t>(std::countr_zero(tokens_)) : none} {
     if (tokens_ == 0) { throw config_error{"block_tokens is 0: a block holds at least 1 token"}; }
   }
   /// [tokens] per block.
   [[nodiscard]] constexpr auto block_tokens() const noexcept -> std::uint32_t { return tokens_; }
   /// Index of the logical block that holds position \p t: ⌊t / p_b⌋. \source S14
-  [[nodiscard]] constexpr auto index(std::uint32_t t) const noexcept -> std::uint32_t { return shift_ != none ? t >> shift_ : t / tokens_; }
+  [[nodiscard]] constexpr auto index(std::uint32_t t) const noexcept -> std::uint32_t {
+    return shift_ != none ? t >> shift_ : t / tokens_;
+  }
   /// Offset of position \p t in its block: t mod p_b. \source S14
-  [[nodiscard]] constexpr auto offset(std::uint32_t t) const noexcept -> std::uint32_t { return t - index(t) * tokens_; }
+  [[nodiscard]] constexpr auto offset(std::uint32_t t) const noexcept -> std::uint32_t {
+    return t - index(t) * tokens_;
+  }
   /// Blocks that \p n tokens occupy: ⌈n / p_b⌉. \source S16
   [[nodiscard]] constexpr auto blocks(std::uint32_t n) const noexcept -> std::uint32_t {
     return n == 0 ? 0 : index(n - 1) + 1;

@@ -13,7 +13,8 @@ struct copy_on_write {
   /// A writer gets its own block.
   static constexpr bool allowed = true;
   /// The first \p valid tokens.
-  [[nodiscard]] static auto copy(group_id group, block_id source, block_id target, token_count valid, token_count) noexcept -> action {
+  [[nodiscard]] static auto copy(group_id group, block_id source, block_id target, token_count valid,
+                                 token_count) noexcept -> action {
     return action::copy_block(group, source, target, valid);
   }
 };
@@ -24,7 +25,8 @@ struct copy_whole_block {
   /// A writer gets its own block.
   static constexpr bool allowed = true;
   /// All tokens of the block, the invalid ones too (length bounds every read).
-  [[nodiscard]] static auto copy(group_id group, block_id source, block_id target, token_count, token_count block) noexcept -> action {
+  [[nodiscard]] static auto copy(group_id group, block_id source, block_id target, token_count,
+                                 token_count block) noexcept -> action {
     return action::copy_block(group, source, target, block);
   }
 };
@@ -35,7 +37,9 @@ struct never_copy {
   /// A writer is refused.
   static constexpr bool allowed = false;
   /// Never called.
-  [[nodiscard]] static auto copy(group_id, block_id, block_id, token_count, token_count) noexcept -> action { return {}; }
+  [[nodiscard]] static auto copy(group_id, block_id, block_id, token_count, token_count) noexcept -> action {
+    return {};
+  }
 };
 static_assert(copy_policy<never_copy>);
 

@@ -57,19 +57,19 @@ struct standard_request_lifecycle {
   using event = request_event;
   /// Every permitted edge.
   static constexpr transition<state, event> edges[] = {
-      {state::waiting, event::start, state::prefilling},      {state::waiting, event::decode, state::decoding},
-      {state::waiting, event::finish, state::finished},       {state::waiting, event::cancel, state::cancelled},
-      {state::waiting, event::time_out, state::timed_out},    {state::waiting, event::fail, state::failed},
-      {state::prefilling, event::start, state::prefilling},   {state::prefilling, event::decode, state::decoding},
-      {state::prefilling, event::preempt, state::preempted},  {state::prefilling, event::finish, state::finished},
-      {state::prefilling, event::cancel, state::cancelled},   {state::prefilling, event::time_out, state::timed_out},
-      {state::prefilling, event::fail, state::failed},        {state::decoding, event::decode, state::decoding},
-      {state::decoding, event::preempt, state::preempted},    {state::decoding, event::finish, state::finished},
-      {state::decoding, event::cancel, state::cancelled},     {state::decoding, event::time_out, state::timed_out},
-      {state::decoding, event::fail, state::failed},          {state::preempted, event::resume, state::waiting},
-      {state::preempted, event::cancel, state::cancelled},    {state::preempted, event::time_out, state::timed_out},
-      {state::preempted, event::fail, state::failed},         {state::finished, event::release, state::released},
-      {state::cancelled, event::release, state::released},    {state::timed_out, event::release, state::released},
+      {state::waiting, event::start, state::prefilling},     {state::waiting, event::decode, state::decoding},
+      {state::waiting, event::finish, state::finished},      {state::waiting, event::cancel, state::cancelled},
+      {state::waiting, event::time_out, state::timed_out},   {state::waiting, event::fail, state::failed},
+      {state::prefilling, event::start, state::prefilling},  {state::prefilling, event::decode, state::decoding},
+      {state::prefilling, event::preempt, state::preempted}, {state::prefilling, event::finish, state::finished},
+      {state::prefilling, event::cancel, state::cancelled},  {state::prefilling, event::time_out, state::timed_out},
+      {state::prefilling, event::fail, state::failed},       {state::decoding, event::decode, state::decoding},
+      {state::decoding, event::preempt, state::preempted},   {state::decoding, event::finish, state::finished},
+      {state::decoding, event::cancel, state::cancelled},    {state::decoding, event::time_out, state::timed_out},
+      {state::decoding, event::fail, state::failed},         {state::preempted, event::resume, state::waiting},
+      {state::preempted, event::cancel, state::cancelled},   {state::preempted, event::time_out, state::timed_out},
+      {state::preempted, event::fail, state::failed},        {state::finished, event::release, state::released},
+      {state::cancelled, event::release, state::released},   {state::timed_out, event::release, state::released},
       {state::failed, event::release, state::released},
   };
   /// The edges as a table.

@@ -36,7 +36,8 @@ template <class Pool, class Index>
 class sequence_ops {
 public:
   /// Works on \p pool and \p index, which outlive it. \pre they have the same number of blocks.
-  sequence_ops(Pool& pool, Index& index, block_geometry geometry) noexcept : pool_{&pool}, index_{&index}, geometry_{geometry} {}
+  sequence_ops(Pool& pool, Index& index, block_geometry geometry) noexcept
+      : pool_{&pool}, index_{&index}, geometry_{geometry} {}
 
   /// The block arithmetic in use.
   [[nodiscard]] auto geometry() const noexcept -> block_geometry const& { return geometry_; }
@@ -263,7 +264,9 @@ public:
 
 private:
   /// A block on the pinned path that the table reaches as an own copy.
-  [[nodiscard]] auto own(block_id block) const noexcept -> bool { return pool_->state(block) == Pool::state_type::private_; }
+  [[nodiscard]] auto own(block_id block) const noexcept -> bool {
+    return pool_->state(block) == Pool::state_type::private_;
+  }
 
   /// Empties \p s; \p discard(span) drops its hold on blocks that it reaches through its table and not through its pin.
   template <class Discard>

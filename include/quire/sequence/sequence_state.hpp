@@ -34,9 +34,9 @@ struct sequence_state {
   std::uint32_t table_before = 0; ///< [blocks] Table size before the open plan.
   block_id copy_source;           ///< Shared block that the open plan copies from.
   bool writer = false;            ///< May write the partial last block although others read it.
-  bool skip_write = false;        ///< The next position is stored already in a shared block: compute it, write nothing (S22).
-  bool publishes = true;          ///< Full blocks enter the prefix index.
-  bool forked = false;            ///< It is a fork or was forked: others may publish private blocks of its table.
+  bool skip_write = false; ///< The next position is stored already in a shared block: compute it, write nothing (S22).
+  bool publishes = true;   ///< Full blocks enter the prefix index.
+  bool forked = false;     ///< It is a fork or was forked: others may publish private blocks of its table.
 };
 
 } // namespace quire

@@ -253,7 +253,9 @@ private:
       }
     });
     with_value_order([&]<class Order>(Order) {
-      for (std::size_t i = 0; i < all; ++i) { finish<Order>(lane_of(first_head, i, lanes), output.row(i), top[i], sum[i]); }
+      for (std::size_t i = 0; i < all; ++i) {
+        finish<Order>(lane_of(first_head, i, lanes), output.row(i), top[i], sum[i]);
+      }
     });
   }
 

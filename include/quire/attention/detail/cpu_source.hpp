@@ -93,7 +93,8 @@ public:
     for (std::size_t k = 0; k < tile.known; ++k) { out[k] = tile.block[k] * block_ + tile.token[k] * token_; }
   }
   /// Rows of one head as stored. \pre `direct()`
-  [[nodiscard]] auto rows(cpu_places const& at, std::size_t count, std::uint32_t head) const noexcept -> cpu_stored_rows {
+  [[nodiscard]] auto rows(cpu_places const& at, std::size_t count, std::uint32_t head) const noexcept
+      -> cpu_stored_rows {
     return {base_ + head * head_, at.data(), count, width_ / cpu_chunk};
   }
   /// Asks for the rows [\p first, \p last) of one head, into the second level: the first one has too few slots for

@@ -31,7 +31,8 @@ class batch_rows {
 
 public:
   batch_rows(std::uint32_t rows, block_geometry geometry)
-      : geometry_{geometry}, rows_(rows), first_position_(rows, 0), length_(rows, 0), query_start_(std::size_t{rows} + 1, 0) {
+      : geometry_{geometry}, rows_(rows), first_position_(rows, 0), length_(rows, 0),
+        query_start_(std::size_t{rows} + 1, 0) {
     make_room(rows);
     delta_.reserve(std::size_t{rows} * 2);
   }
@@ -47,10 +48,13 @@ public:
     if (columns > columns_) { widen(std::max(columns, columns_ * 2)); }
   }
   /// Adds the next row: \p q new positions behind \p committed, the first of them without a write if \p skip_first.
-  auto add(std::uint64_t stamp, page_table const& table, std::uint32_t committed, std::uint32_t q, bool skip_first) -> void {
+  auto add(std::uint64_t stamp, page_table const& table, std::uint32_t committed, std::uint32_t q, bool skip_first)
+      -> void {
     auto const r = next_row(stamp, table);
     length_[r] = static_cast<std::int32_t>(committed + q);
-    if (auto const room = positions_ + q + rows_.size(); room > slot_.size()) { make_room(room); } // one for every row after it
+    if (auto const room = positions_ + q + rows_.size(); room > slot_.size()) {
+      make_room(room);
+    } // one for every row after it
     auto* const slot = slot_.data() + positions_;
     auto* const position = position_.data() + positions_;
     auto j = geometry_.index(committed);
@@ -174,7 +178,8 @@ private:
   auto widen(std::uint32_t columns) -> void {
     std::vector<std::int32_t> wider(rows_.size() * columns, nothing);
     for (std::size_t r = 0; r < rows_.size(); ++r) {
-      std::copy_n(table_.begin() + static_cast<std::ptrdiff_t>(r * columns_), columns_, wider.begin() + static_cast<std::ptrdiff_t>(r * columns));
+      std::copy_n(table_.begin() + static_cast<std::ptrdiff_t>(r * columns_), columns_,
+                  wider.begin() + static_cast<std::ptrdiff_t>(r * columns));
     }
     table_ = std::move(wider);
     columns_ = columns;
@@ -186,7 +191,7 @@ private:
   std::uint32_t used_ = 0;    // rows of this step
   std::uint32_t shown_ = 0;   // rows of the step before
   bool whole_ = true;
-  bool unseen_ = true;        // no device has a copy of the table
+  bool unseen_ = true; // no device has a copy of the table
   std::vector<row_state> rows_;
   std::vector<std::int32_t> table_;
   std::vector<std::int32_t> first_position_;

@@ -46,9 +46,13 @@ auto cache_core<Policies>::audit() const -> std::string {
   auto const check = [&](record_type const& record) {
     auto const& s = record.state;
     auto const name = "sequence " + std::to_string(record.number.value());
-    if (!(s.known <= s.committed && s.committed <= s.reserved && s.reserved <= record.limit)) { return name + ": lengths out of order"; }
+    if (!(s.known <= s.committed && s.committed <= s.reserved && s.reserved <= record.limit)) {
+      return name + ": lengths out of order";
+    }
     if (s.table.size() < geometry_.blocks(s.reserved)) { return name + ": its table does not cover its length"; }
-    if (s.table.size() > geometry_.blocks(s.reserved) + (s.skip_write ? 1U : 0U)) { return name + ": it holds blocks beyond its length"; }
+    if (s.table.size() > geometry_.blocks(s.reserved) + (s.skip_write ? 1U : 0U)) {
+      return name + ": it holds blocks beyond its length";
+    }
     if (s.pinned > s.table.size()) { return name + ": its pin reaches beyond its table"; }
     if (!s.pin) { return name + ": it has no pin"; }
     if (!is_root(s.pin.node())) { ++pins[s.pin.node().value()]; }
@@ -63,9 +67,13 @@ auto cache_core<Policies>::audit() const -> std::string {
       if (block.value() >= n) { return name + ": its table names a block that does not exist"; }
       auto const state = pool_.state(block);
       if (j < s.pinned && state == states::published) { continue; }
-      if (state == states::free || state == states::retiring) { return name + ": its table names a block that is free"; }
+      if (state == states::free || state == states::retiring) {
+        return name + ": its table names a block that is free";
+      }
       if (j < s.pinned) {
-        if (state != states::private_) { return name + ": a block on its pinned path is neither published nor private"; }
+        if (state != states::private_) {
+          return name + ": a block on its pinned path is neither published nor private";
+        }
         ++twins;
       } else if (state == states::published) {
         if (node_of[block.value()] == 0) { return name + ": a published block it holds does not end a node"; }
@@ -101,11 +109,15 @@ auto cache_core<Policies>::audit() const -> std::string {
     retiring += state == states::retiring ? 1U : 0U;
     if (pool_.holders(block) != holders[b]) { return name + ": holders differ from the tables that name it"; }
     if ((state == states::published) != (in_index[b] != 0)) { return name + ": published and indexed disagree"; }
-    if ((state == states::writing || state == states::private_) && holders[b] == 0) { return name + ": in use without a holder"; }
+    if ((state == states::writing || state == states::private_) && holders[b] == 0) {
+      return name + ": in use without a holder";
+    }
     if (state == states::condemned && open_ == nullptr) { return name + ": condemned without a plan"; }
   }
   if (free != pool_.free_blocks().value()) { return "free blocks are miscounted"; }
-  if (retiring != std::uint64_t{limbo_.size().value()} + lost_) { return "retiring blocks are neither waiting nor given up"; }
+  if (retiring != std::uint64_t{limbo_.size().value()} + lost_) {
+    return "retiring blocks are neither waiting nor given up";
+  }
   return index_.audit(pins);
 }
 /// \endcond

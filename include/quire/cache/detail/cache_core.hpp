@@ -64,10 +64,11 @@ public:
   static constexpr bool immediate = std::is_same_v<fence_type, immediate_fence>;
   static constexpr bool silent = std::is_same_v<observer_type, null_observer>; // nobody wants an event per step
 
-  cache_core(block_count blocks, cache_options const& options, digest_type digest, typename Policies::admission admission, observer_type observer = {})
+  cache_core(block_count blocks, cache_options const& options, digest_type digest,
+             typename Policies::admission admission, observer_type observer = {})
       : options_{options}, geometry_{options.block_tokens}, pool_{blocks}, index_{blocks, options.block_tokens, digest},
-        ops_{pool_, index_, geometry_}, limbo_{immediate ? block_count{0} : blocks}, admission_{std::move(admission)}, observer_{std::move(observer)},
-        records_(at_least_one(options.max_sequences.value(), "max_sequences")) {
+        ops_{pool_, index_, geometry_}, limbo_{immediate ? block_count{0} : blocks}, admission_{std::move(admission)},
+        observer_{std::move(observer)}, records_(at_least_one(options.max_sequences.value(), "max_sequences")) {
     at_least_one(options.max_rows.value(), "max_rows");
     for (auto i = at_least_one(options.batch_buffers, "batch_buffers"); i > 0; --i) {
       slots_.emplace_back(options.max_rows.value(), geometry_);
@@ -102,9 +103,13 @@ public:
     if (request.max_output.value() == 0) { return refuse_with(errc::zero_output); }
     auto const limit = prompt + request.max_output.value() + std::uint64_t{request.draft.value()};
     auto const most = std::uint64_t{pool_.capacity().value()} * geometry_.block_tokens();
-    if (options_.max_context.value() != 0 && limit > options_.max_context.value()) { return refuse_with(errc::beyond_context); }
+    if (options_.max_context.value() != 0 && limit > options_.max_context.value()) {
+      return refuse_with(errc::beyond_context);
+    }
     if (limit > most || limit > max_positions) {
-      return refuse_with(errc::never_fits, block_count{static_cast<std::uint32_t>(std::min<std::uint64_t>(ceil_div<std::uint64_t>(limit, geometry_.block_tokens()), 0xffff'ffffU))});
+      return refuse_with(errc::never_fits,
+                         block_count{static_cast<std::uint32_t>(std::min<std::uint64_t>(
+                             ceil_div<std::uint64_t>(limit, geometry_.block_tokens()), 0xffff'ffffU))});
     }
     auto const root = scopes_.root(request.scope, epoch_, index_);
     if (unused_.empty()) { return refuse_with(errc::too_many_sequences); }
@@ -127,8 +132,9 @@ public:
       return refuse_with(errc::never_fits, block_count{budget + copies});
     }
     auto const pins = index_.would_pin(found);
-    auto const query = admission_query{block_count{geometry_.blocks(p) - hit + copies}, block_count{budget - hit + copies},
-                                       block_count{promised_}, available() - std::min(pins, evictable()), pool_.capacity()};
+    auto const query =
+        admission_query{block_count{geometry_.blocks(p) - hit + copies}, block_count{budget - hit + copies},
+                        block_count{promised_}, available() - std::min(pins, evictable()), pool_.capacity()};
     if (!admission_.admits(query)) {
       s.table.shrink(0);
       auto const spare = query.available - std::min(query.available, query.promised);
@@ -160,7 +166,8 @@ public:
     ops_.fork(parent.state, child.state, length);
     child.limit = parent.limit;
     auto const owed = owes(child);
-    if (!admission_.admits({block_count{ops_.must_copy(child.state) ? 1U : 0U}, block_count{owed}, block_count{promised_}, available(), pool_.capacity()})) {
+    if (!admission_.admits({block_count{ops_.must_copy(child.state) ? 1U : 0U}, block_count{owed},
+                            block_count{promised_}, available(), pool_.capacity()})) {
       ops_.drop(child.state, [](block_id) {}); // the parent holds every block: nothing retires
       return refuse(errc::no_blocks);
     }
@@ -220,7 +227,8 @@ public:
     index_.confirm();
     for (auto const block : slot.claimed) { pool_.reuse(block); }
     if (!slot.claimed.empty()) {
-      auto const event = evict_event{.group = group_id{0}, .blocks = block_count{static_cast<std::uint32_t>(slot.claimed.size())}};
+      auto const event =
+          evict_event{.group = group_id{0}, .blocks = block_count{static_cast<std::uint32_t>(slot.claimed.size())}};
       stats_.on_evict(event);
       observe([&](auto& o) { o.on_evict(event); });
     }
@@ -318,8 +326,10 @@ public:
     reserve_retirement();
     // What was shared is promised again, beside what comes back.
     auto const settled = record.outstanding + ops_.would_free(record.state, length);
-    auto const owed = geometry_.blocks(record.limit) - geometry_.blocks(length) + (ops_.would_copy(record.state, length) ? 1U : 0U);
-    auto const query = admission_query{block_count{0}, block_count{owed - std::min(owed, settled)}, block_count{promised_}, available(), pool_.capacity()};
+    auto const owed =
+        geometry_.blocks(record.limit) - geometry_.blocks(length) + (ops_.would_copy(record.state, length) ? 1U : 0U);
+    auto const query = admission_query{block_count{0}, block_count{owed - std::min(owed, settled)},
+                                       block_count{promised_}, available(), pool_.capacity()};
     if (owed > settled && !admission_.admits(query)) { return refuse(errc::no_blocks); }
     cut(record, length, retire_after(record));
     promise(record, owes(record));
@@ -342,10 +352,13 @@ public:
     record.phase = *to;
     ++record.generation;
     promise(record, 0);
-    auto const event = release_event{.scope = record.scope, .sequence = record.number, .length = token_count{record.state.committed},
-                                     .returned = block_count{record.state.table.size() - record.state.pinned + record.state.twins},
-                                     .kept = block_count{record.state.pinned - record.state.twins},
-                                     .preempted = why == request_event_type::preempt};
+    auto const event =
+        release_event{.scope = record.scope,
+                      .sequence = record.number,
+                      .length = token_count{record.state.committed},
+                      .returned = block_count{record.state.table.size() - record.state.pinned + record.state.twins},
+                      .kept = block_count{record.state.pinned - record.state.twins},
+                      .preempted = why == request_event_type::preempt};
     stats_.on_release(event);
     observe([&](auto& o) { o.on_release(event); });
     if (record.plan_open) {
@@ -412,7 +425,8 @@ public:
   auto compact() -> expected<std::vector<action>>;
 
 private:
-  using list_type = boost::intrusive::list<record_type, boost::intrusive::member_hook<record_type, decltype(record_type::hook), &record_type::hook>>;
+  using list_type = boost::intrusive::list<
+      record_type, boost::intrusive::member_hook<record_type, decltype(record_type::hook), &record_type::hook>>;
   static constexpr std::uint64_t max_positions = 0x7fff'ffffU; // the views carry positions as int32
 
   static auto at_least_one(std::uint32_t n, char const* what) -> std::uint32_t {
@@ -481,7 +495,9 @@ private:
     auto const offset = geometry_.offset(s.committed);
     record.lane = 0;
     if (offset == 0 || j >= s.table.size() || j < s.pinned || !s.writer || s.skip_write) { return; }
-    if (s.known != s.committed || !record.counted || record.covered < record.prompt || record.covered > s.committed) { return; }
+    if (s.known != s.committed || !record.counted || record.covered < record.prompt || record.covered > s.committed) {
+      return;
+    }
     record.lane = std::min(geometry_.block_tokens() - offset, record.limit - s.committed);
     record.lane_slot = s.table.slot(geometry_, token_pos{s.committed});
   }
@@ -489,7 +505,8 @@ private:
   /// first that needs more. Nothing is called in this loop, so that what it writes through stays in registers.
   /// \pre there is room for the items and their ids
   template <class ItemOf>
-  auto add_lanes(slot_type& slot, std::size_t i, std::size_t count, ItemOf const& item_of, std::uint32_t& rows) -> std::size_t {
+  auto add_lanes(slot_type& slot, std::size_t i, std::size_t count, ItemOf const& item_of, std::uint32_t& rows)
+      -> std::size_t {
     auto out = slot.rows.appender();
     auto* const results = slot.results.data();
     for (; i < count; ++i) {
@@ -541,18 +558,22 @@ private:
     auto& s = record.state;
     if (q == 0) { return errc::zero_tokens; }
     if (record.plan_open) {
-      auto const here = std::any_of(slot.items.begin(), slot.items.end(), [&](auto const& item) { return item.record == &record; });
+      auto const here =
+          std::any_of(slot.items.begin(), slot.items.end(), [&](auto const& item) { return item.record == &record; });
       return here ? errc::duplicate_item : errc::plan_open;
     }
     if (record.epoch < restart_below_) { return errc::stale_epoch; }
     if (std::uint64_t{s.committed} + q > record.limit) { return errc::over_budget; }
     if (!ids.empty() && s.known != s.committed) { return errc::unresolved; }
     // A skipped write is right for the token that is stored there; another one is written, into a copy.
-    auto const diverges = s.skip_write && !ids.empty() && ids.front() != index_.token_at(s.table.slot(geometry_, token_pos{s.committed}));
+    auto const diverges =
+        s.skip_write && !ids.empty() && ids.front() != index_.token_at(s.table.slot(geometry_, token_pos{s.committed}));
     if (diverges) { s.skip_write = false; }
     auto const need = ops_.blocks_for(s, q);
     if (need > 0) {
-      auto const why = !Policies::copy::allowed && ops_.must_copy(s) ? errc::not_supported : need > available().value() ? errc::no_blocks : errc::ok;
+      auto const why = !Policies::copy::allowed && ops_.must_copy(s) ? errc::not_supported
+                       : need > available().value()                  ? errc::no_blocks
+                                                                     : errc::ok;
       if (why != errc::ok) {
         s.skip_write = s.skip_write || diverges;
         return why;
@@ -582,7 +603,8 @@ private:
       slot.ids.insert(slot.ids.end(), ids.begin(), ids.end());
     }
   }
-  [[gnu::noinline]] auto reserve_with_blocks(slot_type& slot, record_type& record, std::uint32_t q, std::uint32_t need) -> void {
+  [[gnu::noinline]] auto reserve_with_blocks(slot_type& slot, record_type& record, std::uint32_t q, std::uint32_t need)
+      -> void {
     auto& s = record.state;
     slot.fresh.resize(need);
     s.table.reserve(s.table.size() + need);
@@ -614,7 +636,9 @@ private:
   auto add_actions(slot_type& slot, record_type const& record, std::uint32_t need, std::uint32_t from) -> void {
     auto const& s = record.state;
     if (options_.scrub == scrub_rule::on_reuse) {
-      for (std::uint32_t i = 0; i < need; ++i) { slot.actions.push_back(action::scrub_block(group_id{0}, slot.fresh[i])); }
+      for (std::uint32_t i = 0; i < need; ++i) {
+        slot.actions.push_back(action::scrub_block(group_id{0}, slot.fresh[i]));
+      }
     }
     if (s.copy_source && geometry_.offset(from) > 0) {
       slot.actions.push_back(Policies::copy::copy(group_id{0}, s.copy_source, s.table[geometry_.index(from)],
@@ -720,7 +744,10 @@ private:
     }
   }
   auto drain_limbo() -> void {
-    if (limbo_.size() == block_count{} && std::all_of(late_pins_.begin(), late_pins_.end(), [](auto const& pins) { return pins.empty(); })) { return; }
+    if (limbo_.size() == block_count{} &&
+        std::all_of(late_pins_.begin(), late_pins_.end(), [](auto const& pins) { return pins.empty(); })) {
+      return;
+    }
     reserve_retirement();
     for (std::uint32_t t = 0; t < timelines; ++t) {
       auto const here = [&](ticket k) { return reached(timeline_id{t}, k); };
@@ -755,7 +782,9 @@ private:
     } else {
       ops_.drop(record.state);
     }
-    if (auto const to = Policies::request_states::table.next(record.phase, request_event_type::release)) { record.phase = *to; }
+    if (auto const to = Policies::request_states::table.next(record.phase, request_event_type::release)) {
+      record.phase = *to;
+    }
     unused_.push_front(record);
   }
   [[nodiscard]] auto idle_slot() noexcept -> slot_type* {
@@ -768,11 +797,17 @@ private:
 
   // --- accounts -----------------------------------------------------------------------------------------------------
   [[nodiscard]] auto admitted(record_type const& record) const noexcept -> admit_event {
-    return {.scope = record.scope, .sequence = record.number, .prompt = token_count{record.prompt},
-            .attached = token_count{record.attached}, .promised = block_count{record.outstanding}, .resumed = record.resumed};
+    return {.scope = record.scope,
+            .sequence = record.number,
+            .prompt = token_count{record.prompt},
+            .attached = token_count{record.attached},
+            .promised = block_count{record.outstanding},
+            .resumed = record.resumed};
   }
   auto published(record_type const& record, settle_result const& settled) noexcept -> void {
-    auto const event = publish_event{.scope = record.scope, .sequence = record.number, .blocks = block_count{settled.published},
+    auto const event = publish_event{.scope = record.scope,
+                                     .sequence = record.number,
+                                     .blocks = block_count{settled.published},
                                      .duplicates = block_count{settled.duplicates}};
     stats_.on_publish(event);
     observe([&](auto& o) { o.on_publish(event); });
@@ -784,8 +819,12 @@ private:
     return record.covered - before;
   }
   auto committed(record_type& record, bool copied) -> void {
-    commit_event event{.scope = record.scope, .sequence = record.number, .first = !record.counted, .resumed = record.resumed,
-                       .length = token_count{record.state.committed}, .copied = block_count{copied ? 1U : 0U}};
+    commit_event event{.scope = record.scope,
+                       .sequence = record.number,
+                       .first = !record.counted,
+                       .resumed = record.resumed,
+                       .length = token_count{record.state.committed},
+                       .copied = block_count{copied ? 1U : 0U}};
     if (!record.counted) {
       event.hit = token_count{record.attached};
       record.covered = record.attached;

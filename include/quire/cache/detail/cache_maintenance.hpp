@@ -53,7 +53,9 @@ auto cache_core<Policies>::abandon(timeline_id timeline) -> expected<block_count
     auto& s = record.state;
     auto const path = path_of(s.pin);
     for (std::uint32_t j = 0; j < s.table.size(); ++j) {
-      if (unready[s.table[j].value()] == 0 && (j >= s.pinned || unready[path[s.pinned - 1 - j].value()] == 0)) { continue; }
+      if (unready[s.table[j].value()] == 0 && (j >= s.pinned || unready[path[s.pinned - 1 - j].value()] == 0)) {
+        continue;
+      }
       cut(record, std::min(j * geometry_.block_tokens(), s.committed), [&](block_id) { ++lost_; });
       return true;
     }
@@ -63,7 +65,8 @@ auto cache_core<Policies>::abandon(timeline_id timeline) -> expected<block_count
   for (auto const& list : draining_) {
     for (auto const& record : list) { mark(record); }
   }
-  for (std::uint32_t u = 0; u <= t; ++u) { // what waits for an earlier timeline would have waited for this one afterwards
+  for (std::uint32_t u = 0; u <= t;
+       ++u) { // what waits for an earlier timeline would have waited for this one afterwards
     late_pins_[u].for_each([&](prefix_pin const& pin, std::uint32_t count) {
       auto const path = path_of(pin);
       for (std::uint32_t i = 0; i < std::min<std::size_t>(count, path.size()); ++i) { unready[path[i].value()] = 1; }
@@ -95,7 +98,9 @@ auto cache_core<Policies>::abandon(timeline_id timeline) -> expected<block_count
     pool_.apply(block, block_event_type::retire);
     ++lost_;
   });
-  for (std::uint32_t u = 0; u <= t; ++u) { limbo_.abandon(timeline_id{u}, [&](block_id) { ++lost_; }); }
+  for (std::uint32_t u = 0; u <= t; ++u) {
+    limbo_.abandon(timeline_id{u}, [&](block_id) { ++lost_; });
+  }
   abandoned_[t] = last;
   for (auto& slot : slots_) { slot.rows.distrust(); }
   return block_count{lost_ - lost_before};
@@ -106,9 +111,13 @@ auto cache_core<Policies>::compact() -> expected<std::vector<action>> {
   reclaim();
   for (auto const& slot : slots_) {
     if (slot.phase == step_phase::planned || slot.phase == step_phase::launched) { return refuse(errc::plan_open); }
-    if (slot.phase == step_phase::in_flight && !reached(slot.timeline, slot.until)) { return refuse(errc::views_in_flight); }
+    if (slot.phase == step_phase::in_flight && !reached(slot.timeline, slot.until)) {
+      return refuse(errc::views_in_flight);
+    }
   }
-  if (draining() > 0 || limbo_.size().value() > 0) { return refuse(errc::views_in_flight); } // pins name nodes, not blocks
+  if (draining() > 0 || limbo_.size().value() > 0) {
+    return refuse(errc::views_in_flight);
+  } // pins name nodes, not blocks
 
   using states = typename pool_type::state_type;
   auto const n = pool_.capacity().value();

@@ -28,7 +28,9 @@ public:
   }
   /// \pre `reserve`
   /// \param unready [blocks] at the end of the path that may not be finished.
-  auto push(prefix_pin&& pin, ticket until, std::uint32_t unready) noexcept -> void { waiting_.push_back({std::move(pin), until, unready}); }
+  auto push(prefix_pin&& pin, ticket until, std::uint32_t unready) noexcept -> void {
+    waiting_.push_back({std::move(pin), until, unready});
+  }
   /// Hands pins whose ticket \p reached(ticket) to \p release(prefix_pin&&, unready), oldest first.
   template <class Reached, class Release>
   auto drain(Reached reached, Release release) -> void {

@@ -33,9 +33,9 @@ struct alignas(64) record {
   std::uint64_t stamp = 0;      // unique; a new one whenever table entries changed other than by appending
   std::uint32_t epoch = 0;
   bool plan_open = false;
-  bool ids_known = false; // the open plan has its token ids
-  bool ending = false;    // ended while its plan was open
-  bool counted = false;   // its first commit was counted
+  bool ids_known = false;        // the open plan has its token ids
+  bool ending = false;           // ended while its plan was open
+  bool counted = false;          // its first commit was counted
   std::uint32_t limit = 0;       // [tokens] permitted
   std::uint32_t prompt = 0;      // [tokens]
   std::uint32_t covered = 0;     // [tokens] counted in the statistics; what a lane added since is counted, not noted

@@ -50,7 +50,9 @@ public:
   }
 
 private:
-  [[nodiscard]] static constexpr auto bit(std::size_t i) noexcept -> std::uint64_t { return std::uint64_t{1} << (i % 64); }
+  [[nodiscard]] static constexpr auto bit(std::size_t i) noexcept -> std::uint64_t {
+    return std::uint64_t{1} << (i % 64);
+  }
   std::array<std::vector<std::uint64_t>, 6> levels_;
   std::size_t depth_ = 0;
 };

@@ -105,7 +105,9 @@ private:
     return static_cast<std::uint32_t>(_mm256_movemask_ps(_mm256_castsi256_ps(equal))) & 0x7fU;
 #else
     std::uint32_t mask = 0;
-    for (unsigned lane = 0; lane < overflow; ++lane) { mask |= static_cast<std::uint32_t>(words[lane] == value) << lane; }
+    for (unsigned lane = 0; lane < overflow; ++lane) {
+      mask |= static_cast<std::uint32_t>(words[lane] == value) << lane;
+    }
     return mask;
 #endif
   }

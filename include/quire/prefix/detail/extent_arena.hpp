@@ -78,7 +78,9 @@ public:
     }
     return n;
   }
-  [[nodiscard]] auto bytes() const noexcept -> std::size_t { return slots_.size() * sizeof(std::uint32_t) + order_.size(); }
+  [[nodiscard]] auto bytes() const noexcept -> std::size_t {
+    return slots_.size() * sizeof(std::uint32_t) + order_.size();
+  }
 
 private:
   static constexpr std::uint8_t taken = 0xff;

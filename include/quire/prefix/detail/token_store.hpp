@@ -56,7 +56,9 @@ public:
     roots_.push_back(policy_.root(scope));
     return node_id{root_bit | static_cast<std::uint32_t>(roots_.size() - 1)};
   }
-  [[nodiscard]] auto root_digest(node_id root) const noexcept -> digest_type const& { return roots_[root.value() & ~root_bit]; }
+  [[nodiscard]] auto root_digest(node_id root) const noexcept -> digest_type const& {
+    return roots_[root.value() & ~root_bit];
+  }
   [[nodiscard]] auto digests() const noexcept -> std::size_t { return digests_.size(); }
   /// Where the first block of a child of \p parent is looked for.
   [[nodiscard]] auto locate(std::uint32_t parent, token_id const* block) const noexcept -> std::uint32_t {
