@@ -39,6 +39,7 @@
 #include <cstdio>
 #include <exception>
 #include <fstream>
+#include <random>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -58,7 +59,7 @@ struct arguments {
   std::string format;
   std::string json;
   quire::capacity_request request;
-  std::vector<quire::token_count> lengths; ///< Empty = spread evenly over the context.
+  std::vector<quire::token_count> lengths; ///< Empty = drawn evenly from the context.
   bool list = false;
 };
 
@@ -69,6 +70,7 @@ struct stage_plan {
   quire::capacity_report report;
 };
 
+constexpr int drawn_lengths = 1024;
 constexpr std::array<std::uint32_t, 7> block_sizes{1, 8, 16, 32, 64, 128, 256};
 
 auto size_of(std::string_view option, std::string const& text) -> quire::byte_count {
@@ -116,7 +118,7 @@ auto read_arguments(int argc, char const* const* argv) -> arguments {
   app.add_option("--index", index, "integers in which kernels compute offsets: int32 or int64 (default)")
       ->type_name("TYPE");
   app.add_option("--lengths", lengths,
-                 "lengths of requests for the comparison of block sizes (default: spread evenly over the context)")
+                 "lengths of requests for the comparison of block sizes (default: 1024 drawn evenly from the context)")
       ->delimiter(',')
       ->type_name("N,N,...");
   app.add_option("--json", out.json, "write the plan as JSON")->type_name("FILE");
@@ -140,7 +142,10 @@ auto read_arguments(int argc, char const* const* argv) -> arguments {
   r.source = quire::token_count{source};
   r.pages = {.block_tokens = quire::token_count{block_tokens}, .step = quire::token_count{step}};
   r.index = index == "int32" ? quire::index_width::int32 : quire::index_width::int64;
-  for (auto const n : lengths) { out.lengths.emplace_back(n); }
+  for (auto const n : lengths) {
+    if (n == 0) { throw input_error{"--lengths: a request of 0 tokens holds nothing: use at least 1"}; }
+    out.lengths.emplace_back(n);
+  }
   return out;
 }
 
@@ -188,10 +193,9 @@ auto describe(quire::layer_group const& group) -> std::string {
 auto usage(quire::model_spec const& rank, arguments const& a) -> std::vector<quire::block_usage> {
   auto lengths = a.lengths;
   if (lengths.empty()) {
-    auto const context = a.request.context.value();
-    auto const count = std::min<std::uint64_t>(context, 1024);
-    for (std::uint64_t i = 1; i <= count; ++i) {
-      lengths.emplace_back(static_cast<std::uint32_t>(i * context / count));
+    std::mt19937_64 random{1}; // the same everywhere; round lengths would favour round block sizes
+    for (auto i = 0; i < drawn_lengths; ++i) {
+      lengths.emplace_back(static_cast<std::uint32_t>(random() % a.request.context.value() + 1));
     }
   }
   std::vector<quire::block_usage> out;
@@ -233,9 +237,9 @@ auto print(arguments const& a, quire::model_spec const& whole, stage_plan const&
                grouped(group.block_bytes.value()), grouped(group.per_sequence.value()), grouped(group.blocks.value()));
   }
 
-  auto const count = a.lengths.empty() ? std::min<std::uint64_t>(r.context.value(), 1024) : a.lengths.size();
-  fmt::print("\nblock sizes (computed), for {} requests {}\n", count,
-             a.lengths.empty() ? "with lengths spread evenly over the context" : "with the given lengths");
+  fmt::print("\nblock sizes (computed), for {}\n",
+             a.lengths.empty() ? fmt::format("{} requests with lengths drawn evenly from the context", drawn_lengths)
+                               : fmt::format("{} requests with the given lengths", a.lengths.size()));
   fmt::print("  {:>12}{:>16}{:>22}{:>12}{:>22}\n", "tokens/block", "blocks", "wasted bytes", "of held",
              "page-table bytes");
   for (auto const& size : sizes) {

@@ -12,9 +12,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
+#include <iostream>
+#include <iterator>
 #include <memory>
 #include <span>
 #include <string>
+#include <tuple>
 #include <vector>
 
 namespace quire_test {
@@ -71,6 +75,34 @@ void run_toy(toy_size const& size, std::span<toy_command const> commands, toy_co
     throw;
   }
   for (auto const& [what, times] : world->coverage()) { coverage[what] += times; }
+}
+
+/// A property that never meets its subject proves nothing: everything \p wanted has to have happened.
+inline void require_coverage(toy_coverage const& coverage, std::initializer_list<char const*> wanted) {
+  for (auto const& [what, times] : coverage) { std::cout << what << ' ' << times << "; "; }
+  std::cout << '\n';
+  for (auto const* const what : wanted) {
+    INFO(what);
+    CHECK(coverage.contains(what));
+    if (coverage.contains(what)) { CHECK(coverage.at(what) > 0); }
+  }
+}
+
+/// A cache with \p Policies agrees with the toy, whatever the size and the commands.
+template <class Policies>
+void agrees_with_toy(std::initializer_list<char const*> wanted) {
+  static toy_coverage coverage; // generators and properties outlive locals while shrinking
+  static auto cases = 0;
+  coverage.clear();
+  cases = 0;
+  prop("any commands", [] {
+    auto const size = any_toy_size();
+    auto const commands = *any_toy_commands();
+    RC_LOG() << size << '\n';
+    run_toy<Policies>(size, commands, coverage);
+    ++cases;
+  });
+  if (cases >= 100) { require_coverage(coverage, wanted); } // not when one failure is replayed
 }
 
 } // namespace quire_test

@@ -13,6 +13,7 @@
 #include "support/throwing_contract.hpp"
 #include "support/toy_device.hpp"
 #include "support/toy_kv.hpp"
+#include "support/toy_snapshot.hpp"
 
 #include <algorithm>
 #include <array>
@@ -92,24 +93,6 @@ struct toy_size {
 /// How often things happened that a property is about.
 using toy_coverage = std::map<std::string, std::uint64_t>;
 
-/// Everything about a cache that a caller can see and that an operation without effect must leave alone.
-struct toy_snapshot {
-  std::uint32_t free = 0;
-  std::uint32_t evictable = 0;
-  std::uint32_t cached = 0;
-  std::uint32_t promised = 0;
-  std::uint32_t waiting = 0;
-  std::uint32_t lost = 0;
-  std::uint32_t live = 0;
-  std::uint32_t victim = 0;                                       ///< Last block of the next victim.
-  std::vector<std::uint8_t> states;                               ///< [blocks]
-  std::map<std::uint32_t, std::pair<std::uint64_t, bool>> prefix; ///< Published block: what is above it, pinned?
-  std::map<std::uint32_t, std::vector<quire::token_id>> tokens;   ///< Of published blocks.
-  std::vector<std::pair<std::uint32_t, std::vector<quire::block_id>>> tables; ///< Length and table of each sequence.
-  quire::cache_statistics statistics;                                         ///< Refusals left out.
-  friend auto operator==(toy_snapshot const&, toy_snapshot const&) -> bool = default;
-};
-
 /// \tparam Policies of the cache.
 template <class Policies>
 class toy_world {
@@ -158,7 +141,7 @@ public:
           while (m->kv.size() < m->limit) {
             auto const q =
                 std::min(1 + dice_.below(size_.block_tokens + 1), static_cast<std::uint32_t>(m->limit - m->kv.size()));
-            toy_check(plan_items({wish{m, q, m->known < m->kv.size()}}, 0) == quire::errc::ok,
+            toy_check(plan_items({wish{m, q, m->known < m->kv.size()}}, 0, dice_.below(1U << 16U)) == quire::errc::ok,
                       "no plan for a promised step");
             toy_check(plans_.back().items.size() == 1, "a promise was not kept");
             launch();
@@ -197,37 +180,8 @@ public:
 
   /// What a caller can see.
   [[nodiscard]] auto snapshot() -> toy_snapshot {
-    toy_snapshot s;
-    s.free = cache_.free_blocks().value();
-    s.evictable = cache_.evictable_blocks().value();
-    s.cached = cache_.cached_blocks().value();
-    s.promised = cache_.promised_blocks().value();
-    s.waiting = cache_.waiting_blocks().value();
-    s.lost = cache_.lost_blocks().value();
-    s.live = cache_.live_sequences().value();
-    auto const victim = cache_.eviction().victim();
-    std::map<std::uint32_t, std::uint32_t> last; // node: its last block
-    cache_.index().for_each_node(
-        [&](quire::node_id node, quire::node_id, auto blocks, std::uint32_t) { last[node.value()] = blocks.back(); });
-    cache_.index().for_each_node([&](quire::node_id node, quire::node_id parent, auto blocks, std::uint32_t busy) {
-      auto above = quire::is_root(parent) ? std::uint64_t{parent.value()} << 32U : std::uint64_t{last[parent.value()]};
-      for (auto const block : blocks) {
-        s.prefix[block] = {above, busy > 0};
-        auto const t = cache_.index().tokens(quire::block_id{block});
-        s.tokens[block] = {t.begin(), t.end()};
-        above = block;
-      }
-      if (victim == node) { s.victim = blocks.back() + 1; }
-    });
-    for (std::uint32_t b = 0; b < size_.blocks; ++b) {
-      s.states.push_back(static_cast<std::uint8_t>(cache_.block_state_of(quire::block_id{b})));
-    }
-    for (auto const& m : live_) {
-      auto const blocks = m->h.blocks();
-      s.tables.push_back({m->h.length().value(), {blocks.begin(), blocks.end()}});
-    }
-    s.statistics = cache_.statistics();
-    s.statistics.refusals = 0;
+    auto s = look_at(cache_);
+    for (auto const& m : live_) { s.tables.push_back(look_at(m->h)); }
     return s;
   }
 
@@ -481,13 +435,14 @@ private:
       wishes.push_back({m, q, behind ? !dice.one_in(10) : dice.one_in(5)});
     }
     if (!wishes.empty() && dice.one_in(30) && wishes.size() < size_.rows) { wishes.push_back(wishes.front()); }
-    return plan_items(std::move(wishes), x.c);
+    return plan_items(std::move(wishes), x.c, x.b);
   }
-  auto plan_items(std::vector<wish> wishes, std::uint32_t c) -> quire::errc {
+  auto plan_items(std::vector<wish> wishes, std::uint32_t c, std::uint32_t style) -> quire::errc {
     auto const timeline = c % timelines;
+    auto dice = toy_dice{style};
     auto tokens = std::vector<path>{};
     auto items = std::vector<item_type>{};
-    for (auto const& w : wishes) { tokens.push_back(next_tokens(*w.who, w.q, dice_.below(1U << 16U))); }
+    for (auto const& w : wishes) { tokens.push_back(next_tokens(*w.who, w.q, dice.below(1U << 16U))); }
     for (std::size_t i = 0; i < wishes.size(); ++i) {
       items.push_back(wishes[i].unknown ? item_type{wishes[i].who->h, quire::token_count{wishes[i].q}}
                                         : item_type{wishes[i].who->h, std::span<quire::token_id const>{tokens[i]}});
@@ -660,7 +615,7 @@ private:
       auto const& m = live_[(i + x.a) % live_.size()];
       if (m->kv.size() < m->limit) { wishes.push_back({m, 1, m->known < m->kv.size()}); }
     }
-    if (plan_items(std::move(wishes), x.c) != quire::errc::ok) { return; }
+    if (plan_items(std::move(wishes), x.c, x.b) != quire::errc::ok) { return; }
     launch();
     audit();
     commit(plans_.size() - 1);

@@ -14,10 +14,10 @@
 /// *Holders* counts the sequences that reach a private block through their tables. A published block is
 /// held through pins of its prefix node instead, so that releasing a long shared prefix touches no block.
 
-#include <quire/block/block_state.hpp>
+#include <quire/block/block_state.hpp> // IWYU pragma: keep, a default
 #include <quire/block/concepts.hpp>
 #include <quire/block/fwd.hpp>
-#include <quire/block/lifo_allocation.hpp>
+#include <quire/block/lifo_allocation.hpp> // IWYU pragma: keep, a default
 #include <quire/core/config_error.hpp>
 #include <quire/core/contract.hpp>
 #include <quire/core/types.hpp>

@@ -15,13 +15,13 @@
 #include <quire/core/contract.hpp>
 #include <quire/core/types.hpp>
 #include <quire/identity/concepts.hpp>
-#include <quire/identity/xxh3_128_digest.hpp>
+#include <quire/identity/xxh3_128_digest.hpp> // IWYU pragma: keep, a default
 #include <quire/prefix/concepts.hpp>
 #include <quire/prefix/detail/bucket_table.hpp>
 #include <quire/prefix/detail/compare_tokens.hpp>
 #include <quire/prefix/detail/token_store.hpp>
 #include <quire/prefix/fwd.hpp>
-#include <quire/prefix/lru_eviction.hpp>
+#include <quire/prefix/lru_eviction.hpp> // IWYU pragma: keep, a default
 
 #include <algorithm>
 #include <cstddef>

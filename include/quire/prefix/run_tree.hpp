@@ -25,7 +25,7 @@
 #include <quire/core/contract.hpp>
 #include <quire/core/types.hpp>
 #include <quire/identity/concepts.hpp>
-#include <quire/identity/xxh3_128_digest.hpp>
+#include <quire/identity/xxh3_128_digest.hpp> // IWYU pragma: keep, a default
 #include <quire/prefix/concepts.hpp>
 #include <quire/prefix/detail/aligned_vector.hpp>
 #include <quire/prefix/detail/bucket_table.hpp>
@@ -33,7 +33,7 @@
 #include <quire/prefix/detail/extent_arena.hpp>
 #include <quire/prefix/detail/token_store.hpp>
 #include <quire/prefix/fwd.hpp>
-#include <quire/prefix/lru_eviction.hpp>
+#include <quire/prefix/lru_eviction.hpp> // IWYU pragma: keep, a default
 #include <quire/prefix/node_id.hpp>
 #include <quire/prefix/prefix_match.hpp>
 #include <quire/prefix/prefix_pin.hpp>

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// Everything about a cache that a caller can see, as a value to compare.
+
+#include <quire/core/types.hpp>
+#include <quire/observe/cache_statistics.hpp>
+#include <quire/prefix/node_id.hpp>
+
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+namespace quire_test {
+
+/// Length and table of a sequence.
+using toy_table = std::pair<std::uint32_t, std::vector<quire::block_id>>;
+
+/// Everything about a cache that a caller can see and that an operation without effect must leave alone.
+struct toy_snapshot {
+  std::uint32_t free = 0;
+  std::uint32_t evictable = 0;
+  std::uint32_t cached = 0;
+  std::uint32_t promised = 0;
+  std::uint32_t waiting = 0;
+  std::uint32_t lost = 0;
+  std::uint32_t live = 0;
+  std::uint32_t victim = 0;                                       ///< Last block of the next victim.
+  std::vector<std::uint8_t> states;                               ///< [blocks]
+  std::map<std::uint32_t, std::pair<std::uint64_t, bool>> prefix; ///< Published block: what is above it, pinned?
+  std::map<std::uint32_t, std::vector<quire::token_id>> tokens;   ///< Of published blocks.
+  std::vector<toy_table> tables;                                        ///< Of the sequences that were looked at.
+  quire::cache_statistics statistics;                                         ///< Refusals left out.
+  friend auto operator==(toy_snapshot const&, toy_snapshot const&) -> bool = default;
+};
+
+/// What can be seen of \p cache itself.
+template <class Cache>
+[[nodiscard]] auto look_at(Cache& cache) -> toy_snapshot
+  requires requires { cache.free_blocks(); }
+{
+  toy_snapshot s;
+  s.free = cache.free_blocks().value();
+  s.evictable = cache.evictable_blocks().value();
+  s.cached = cache.cached_blocks().value();
+  s.promised = cache.promised_blocks().value();
+  s.waiting = cache.waiting_blocks().value();
+  s.lost = cache.lost_blocks().value();
+  s.live = cache.live_sequences().value();
+  auto const victim = cache.eviction().victim();
+  std::map<std::uint32_t, std::uint32_t> last; // node: its last block
+  cache.index().for_each_node([&](quire::node_id node, quire::node_id, auto blocks, std::uint32_t) { last[node.value()] = blocks.back(); });
+  cache.index().for_each_node([&](quire::node_id node, quire::node_id parent, auto blocks, std::uint32_t busy) {
+    auto above = quire::is_root(parent) ? std::uint64_t{parent.value()} << 32U : std::uint64_t{last[parent.value()]};
+    for (auto const block : blocks) {
+      s.prefix[block] = {above, busy > 0};
+      auto const t = cache.index().tokens(quire::block_id{block});
+      s.tokens[block] = {t.begin(), t.end()};
+      above = block;
+    }
+    if (victim == node) { s.victim = blocks.back() + 1; }
+  });
+  for (std::uint32_t b = 0; b < cache.capacity().value(); ++b) {
+    s.states.push_back(static_cast<std::uint8_t>(cache.block_state_of(quire::block_id{b})));
+  }
+  s.statistics = cache.statistics();
+  s.statistics.refusals = 0;
+  return s;
+}
+
+/// What can be seen of a sequence.
+template <class Sequence>
+[[nodiscard]] auto look_at(Sequence const& sequence) -> toy_table
+  requires requires { sequence.blocks(); }
+{
+  auto const blocks = sequence.blocks();
+  return {sequence.length().value(), {blocks.begin(), blocks.end()}};
+}
+
+} // namespace quire_test
