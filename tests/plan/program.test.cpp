@@ -210,7 +210,7 @@ TEST_CASE("B13: impossible plans are refused with the reason and exit code 2") {
                             {"--model llama3-8b --memory 1GiB", "use at most 8176 tokens"},
                             {"--model llama3-8b --memory 16GiB --weights 16GiB", "leaves nothing for a cache"},
                             {"--model llama3-8b --memory 80GiB --block-tokens 0", "a block of 0 tokens"},
-                            {"--model llama3-8b --memory 900GiB --index int32", "32"},
+                            {"--model llama3-8b --memory 900GiB --index int32", "a 64-bit index"},
                             {"--model llama3-8b --memory much", "is no amount of memory"},
                             {"--model llama3-8b --memory 80GiB --format f12", "no type is called \"f12\""},
                             {"--model llama3-8b --memory 80GiB --lengths 0", "a request of 0 tokens"},
