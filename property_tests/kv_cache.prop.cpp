@@ -7,7 +7,7 @@
 
 TEST_CASE("kv_cache: default policies agree with the toy", "[cache]") {
   quire_test::agrees_with_toy<quire::default_policies>(
-      {"attached", "forks", "copied", "evicted", "skipped writes", "duplicates", "resolved", "stale commits", "self hits",
-       "dropped before launch", "dropped after launch", "truncations", "refused truncations", "moves", "epochs",
-       "refused admissions", "ended with a plan open"});
+      {"attached", "forks", "copied", "evicted", "skipped writes", "duplicates", "resolved", "stale commits",
+       "self hits", "dropped before launch", "dropped after launch", "truncations", "refused truncations", "moves",
+       "epochs", "refused admissions", "ended with a plan open"});
 }

@@ -17,7 +17,8 @@ using quire_test::toy_verb;
 using world = quire_test::toy_world<quire::default_policies>;
 
 auto is_whole(toy_command const& c) -> bool { // leaves no plan behind
-  return c.verb != toy_verb::plan && c.verb != toy_verb::launch && c.verb != toy_verb::commit && c.verb != toy_verb::drop;
+  return c.verb != toy_verb::plan && c.verb != toy_verb::launch && c.verb != toy_verb::commit &&
+         c.verb != toy_verb::drop;
 }
 
 void compare_with_drop_at(quire_test::toy_size const& size, std::span<toy_command const> commands,
@@ -26,7 +27,8 @@ void compare_with_drop_at(quire_test::toy_size const& size, std::span<toy_comman
   for (std::size_t i = 0; i < commands.size(); ++i) {
     if (i == at) { twin.perform({toy_verb::plan_and_drop, 3, commands[i].b, 5}); }
     twin.perform(commands[i]);
-    quire_test::toy_check(twin.snapshot() == undisturbed[i], "a dropped plan changed what came after it, at command", i);
+    quire_test::toy_check(twin.snapshot() == undisturbed[i], "a dropped plan changed what came after it, at command",
+                          i);
   }
 }
 

@@ -62,7 +62,7 @@ TEST_CASE("S34: a random state is a value that can be saved") {
   CHECK(saved != random);
 }
 
-TEST_CASE("S34: uniform numbers lie in from 0 to below 1 and siblings differ") {
+TEST_CASE("S34: uniform numbers are at least 0 and below 1 and siblings differ") {
   auto random = random_state{5};
   auto sum = 0.0;
   for (auto i = 0; i < 10000; ++i) {

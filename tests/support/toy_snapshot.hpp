@@ -31,8 +31,8 @@ struct toy_snapshot {
   std::vector<std::uint8_t> states;                               ///< [blocks]
   std::map<std::uint32_t, std::pair<std::uint64_t, bool>> prefix; ///< Published block: what is above it, pinned?
   std::map<std::uint32_t, std::vector<quire::token_id>> tokens;   ///< Of published blocks.
-  std::vector<toy_table> tables;                                        ///< Of the sequences that were looked at.
-  quire::cache_statistics statistics;                                         ///< Refusals left out.
+  std::vector<toy_table> tables;                                  ///< Of the sequences that were looked at.
+  quire::cache_statistics statistics;                             ///< Refusals left out.
   friend auto operator==(toy_snapshot const&, toy_snapshot const&) -> bool = default;
 };
 
@@ -51,7 +51,8 @@ template <class Cache>
   s.live = cache.live_sequences().value();
   auto const victim = cache.eviction().victim();
   std::map<std::uint32_t, std::uint32_t> last; // node: its last block
-  cache.index().for_each_node([&](quire::node_id node, quire::node_id, auto blocks, std::uint32_t) { last[node.value()] = blocks.back(); });
+  cache.index().for_each_node(
+      [&](quire::node_id node, quire::node_id, auto blocks, std::uint32_t) { last[node.value()] = blocks.back(); });
   cache.index().for_each_node([&](quire::node_id node, quire::node_id parent, auto blocks, std::uint32_t busy) {
     auto above = quire::is_root(parent) ? std::uint64_t{parent.value()} << 32U : std::uint64_t{last[parent.value()]};
     for (auto const block : blocks) {
