@@ -2,9 +2,11 @@
 
 /// \file
 /// Attention on the CPU, one core. Decode reads keys and values from a paged cache of bf16, heads of 128 elements, that is
-/// 8 times as large as a last-level cache of 32 MiB and more. Beside it, in the same rounds, over the same bytes:
+/// 8 times as large as a last-level cache of 32 MiB and more. A round is one row of the step, about 17 MB; its floor goes
+/// over as many bytes of another row that was last touched half a cache ago:
 ///
-///     read     every byte once, summed up as integers      what a decode step cannot beat (S9)
+///     read     every byte once, summed up as integers: what a decode step cannot beat (S9). In the order of the block
+///              table, or in the order of addresses, which no reader of a shuffled pool can follow
 ///     copy     memcpy of every byte
 ///     convert  every element to float and into one multiply-add per query head, nothing else
 ///
@@ -17,7 +19,8 @@
 #include <quire/model/work.hpp>
 #include <quire/view/batch_view.hpp>
 
-#if defined(QUIRE_BENCH_EIGEN)
+#if __has_include(<Eigen/Core>)
+#define QUIRE_BENCH_EIGEN
 #include <Eigen/Core>
 #endif
 
@@ -135,6 +138,23 @@ public:
       benchmark::ClobberMemory();
     });
   }
+  /// Calls `use(bytes)` for every block of one row, keys and values, in the order of the table.
+  template <class Use>
+  auto for_each_block(std::uint32_t row, Use use) const -> void {
+    auto const bytes = layout_.block_stride * 2;
+    for (std::size_t plane = 0; plane < 2; ++plane) {
+      for (std::uint32_t b = 0; b < blocks_per_row_; ++b) {
+        auto const block = static_cast<std::size_t>(table_[row * blocks_per_row_ + b]);
+        use(memory_.bytes().subspan(plane * plane_bytes_ + block * bytes, bytes));
+      }
+    }
+  }
+  /// As many bytes side by side.
+  [[nodiscard]] auto slice(std::uint32_t row) const -> std::span<std::byte> {
+    auto const size = 2 * plane_bytes_ / what_.rows / 64 * 64;
+    return memory_.bytes().subspan(row * size, size);
+  }
+  [[nodiscard]] auto rows() const -> std::uint32_t { return what_.rows; }
   /// All keys and values.
   [[nodiscard]] auto bytes() const -> std::span<std::byte> { return memory_.bytes().first(2 * plane_bytes_); }
   [[nodiscard]] auto length() const -> std::uint32_t { return what_.cached + what_.appended; }
@@ -173,26 +193,22 @@ private:
   quire::cpu_workspace workspace_;
 };
 
-/// [ns] of a plain read.
-auto read_all(std::span<std::byte const> bytes) -> double {
-  return nanoseconds([&] {
-    quire::detail::cpu_u32 sum[8] = {};
-    constexpr auto step = sizeof sum;
-    for (std::size_t at = 0; at + step <= bytes.size(); at += step) {
-      for (std::size_t i = 0; i < 8; ++i) {
-        sum[i] += quire::detail::cpu_load<quire::detail::cpu_u32>(bytes.data() + at + i * sizeof sum[0]);
-      }
+/// A plain read.
+auto read_all(std::span<std::byte const> bytes) -> void {
+  quire::detail::cpu_u32 sum[8] = {};
+  constexpr auto step = sizeof sum;
+  for (std::size_t at = 0; at + step <= bytes.size(); at += step) {
+    for (std::size_t i = 0; i < 8; ++i) {
+      sum[i] += quire::detail::cpu_load<quire::detail::cpu_u32>(bytes.data() + at + i * sizeof sum[0]);
     }
-    for (auto const& part : sum) { keep(part); }
-  });
+  }
+  for (auto const& part : sum) { keep(part); }
 }
 
-/// [ns] of a copy.
-auto copy_all(std::span<std::byte const> bytes, std::span<std::byte> to) -> double {
-  return nanoseconds([&] {
-    std::memcpy(to.data(), bytes.data(), bytes.size());
-    benchmark::ClobberMemory();
-  });
+/// A copy.
+auto copy_all(std::span<std::byte const> bytes, std::span<std::byte> to) -> void {
+  std::memcpy(to.data(), bytes.data(), bytes.size());
+  benchmark::ClobberMemory();
 }
 
 /// Conversion and one multiply-add per query head, for every element.
@@ -224,12 +240,6 @@ template <std::size_t Heads>
   return all;
 }
 
-/// [ns] of it.
-template <std::size_t Heads>
-auto convert_all(std::span<std::byte const> bytes) -> double {
-  return nanoseconds([&] { keep(converted<Heads>(bytes)); });
-}
-
 /// Adds how much of the floor is reached.
 auto report_share(benchmark::State& state, result const& r, double gigabytes, double goal) -> void {
   report(state, r, "");
@@ -243,33 +253,54 @@ auto report_share(benchmark::State& state, result const& r, double gigabytes, do
   }
 }
 
-enum class floor_kind { read, copy, convert };
+enum class floor_kind { read_table, read, copy, convert };
+
+/// How a decode row is measured.
+struct decoding {
+  floor_kind floor = floor_kind::read;
+  bool shuffled = true;
+  double goal = 0.0; ///< Least share of the floor; 0 = for information.
+};
 
 template <std::size_t PerKvHead>
-auto decode(floor_kind kind, double goal) {
+auto decode(decoding what) {
   return [=](benchmark::State& state) {
-    scene step{{.query_heads = kv_heads * PerKvHead}};
+    scene step{{.query_heads = kv_heads * PerKvHead, .shuffled = what.shuffled}};
     std::optional<large_memory> target;
-    if (kind == floor_kind::copy) { target.emplace(step.bytes().size()); }
+    if (what.floor == floor_kind::copy) { target.emplace(step.bytes().size()); }
+    auto row = std::uint32_t{0};
     auto const floor = [&] {
-      switch (kind) {
-      case floor_kind::read: return read_all(step.bytes());
-      case floor_kind::copy: return copy_all(step.bytes(), target->bytes());
+      auto const other = (row + step.rows() / 2) % step.rows();
+      row = (row + 1) % step.rows();
+      auto const slice = step.slice(other);
+      switch (what.floor) {
+      case floor_kind::read_table: return nanoseconds([&] { step.for_each_block(other, read_all); });
+      case floor_kind::read: return nanoseconds([&] { read_all(slice); });
+      case floor_kind::copy:
+        return nanoseconds([&] { copy_all(slice, target->bytes().subspan(other * slice.size())); });
       case floor_kind::convert: break;
       }
-      return convert_all<PerKvHead>(step.bytes());
+      return nanoseconds([&] { keep(converted<PerKvHead>(slice)); });
     };
-    auto const r = alternate(state, 1, [&] { return step.attend(); }, floor);
-    report_share(state, r, static_cast<double>(step.bytes().size()) * 1e-9, goal);
+    auto const r = alternate(state, 1, [&] { return step.attend(row); }, floor);
+    report_share(state, r, static_cast<double>(step.slice(0).size()) * 1e-9, what.goal);
   };
 }
 
-/// Blocks of 16 tokens in any order beside one block per row.
+/// Blocks of 16 tokens beside one block per row.
 template <std::size_t PerKvHead>
-auto paged(benchmark::State& state) {
-  scene pages{{.query_heads = kv_heads * PerKvHead}};
-  scene whole{{.query_heads = kv_heads * PerKvHead, .block_tokens = 4'224, .shuffled = false}};
-  report(state, alternate(state, 1, [&] { return pages.attend(); }, [&] { return whole.attend(); }), "ratio<=1.1");
+auto paged(bool shuffled) {
+  return [=](benchmark::State& state) {
+    scene pages{{.query_heads = kv_heads * PerKvHead, .shuffled = shuffled}};
+    scene whole{{.query_heads = kv_heads * PerKvHead, .block_tokens = 4'224, .shuffled = false}};
+    auto row = std::uint32_t{0};
+    auto const floor = [&] {
+      auto const time = whole.attend(row);
+      row = (row + 1) % whole.rows();
+      return time;
+    };
+    report(state, alternate(state, 1, [&] { return pages.attend(row); }, floor), "ratio<=1.1");
+  };
 }
 
 /// A prompt of 2048 tokens, or its last 512. Per MFLOP over the visible pairs, beside the same two products as matrices.
@@ -297,7 +328,7 @@ auto prefill(std::uint32_t cached, std::uint32_t appended) {
     auto const floor = [] { return 1.0; };
     auto const* const remark = "no matrix library found: install libeigen3-dev";
 #endif
-    auto const r = alternate(state, prompt.operations() * 1e-6, [&] { return prompt.attend(); }, floor);
+    auto const r = alternate(state, prompt.operations() * 1e-6, [&] { return prompt.attend(0); }, floor);
     report(state, r, "");
     state.counters["GFLOPs"] = 1e3 / r.ns;
     state.counters["gemm_GFLOPs"] = 1e3 / r.floor_ns;
@@ -306,12 +337,17 @@ auto prefill(std::uint32_t cached, std::uint32_t appended) {
 }
 
 [[maybe_unused]] auto const registered =
-    add("attention/decode_1_query_head_per_kv_head", 15, decode<1>(floor_kind::read, 0.7)) &&
-    add("attention/decode_1_beside_a_copy", 7, decode<1>(floor_kind::copy, 0.0)) &&
-    add("attention/decode_4_query_heads_per_kv_head", 15, decode<4>(floor_kind::convert, 0.7)) &&
-    add("attention/decode_4_beside_a_read", 7, decode<4>(floor_kind::read, 0.0)) &&
-    add("attention/decode_1_paged_beside_contiguous", 15, paged<1>) &&
-    add("attention/decode_4_paged_beside_contiguous", 15, paged<4>) &&
+    add("attention/decode_1_query_head/shuffled_beside_a_read_of_the_blocks", 96,
+        decode<1>({.floor = floor_kind::read_table, .goal = 0.7})) &&
+    add("attention/decode_1_query_head/in_order_beside_a_read", 96, decode<1>({.shuffled = false, .goal = 0.7})) &&
+    add("attention/decode_1_query_head/shuffled_beside_a_read", 64, decode<1>({})) &&
+    add("attention/decode_1_query_head/shuffled_beside_a_copy", 64, decode<1>({.floor = floor_kind::copy})) &&
+    add("attention/decode_4_query_heads/shuffled_beside_converting", 64,
+        decode<4>({.floor = floor_kind::convert, .goal = 0.7})) &&
+    add("attention/decode_4_query_heads/shuffled_beside_a_read", 32, decode<4>({})) &&
+    add("attention/paged_beside_contiguous/decode_1_in_order", 64, paged<1>(false)) &&
+    add("attention/paged_beside_contiguous/decode_1_shuffled", 64, paged<1>(true)) &&
+    add("attention/paged_beside_contiguous/decode_4_shuffled", 64, paged<4>(true)) &&
     add("attention/prefill_2048", 9, prefill(0, 2'048)) &&
     add("attention/append_512_after_1536", 9, prefill(1'536, 512));
 
