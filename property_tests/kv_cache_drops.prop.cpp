@@ -38,7 +38,7 @@ TEST_CASE("kv_cache: a plan dropped before launch changes no later decision", "[
   quire_test::prop("a drop at any point", [] {
     auto const size = quire_test::any_toy_size();
     auto const commands = *rc::gen::scale(
-        1.5, rc::gen::container<std::vector<toy_command>>(rc::gen::suchThat(quire_test::any_toy_command(), is_whole)));
+        5.0, rc::gen::container<std::vector<toy_command>>(rc::gen::suchThat(quire_test::any_toy_command(), is_whole)));
     RC_LOG() << size << '\n';
     auto undisturbed = std::vector<quire_test::toy_snapshot>{};
     {

@@ -335,20 +335,23 @@ TEST_CASE("S22: a kept output state answers a resident prompt without any forwar
 }
 
 TEST_CASE("S22: kept output states stay in their scope, and new weights end them") {
-  auto s = toy_service<>{small(64), {.kept_outputs = 2}};
+  auto s = toy_service<>{small(64), {.kept_outputs = 8}};
   s.submit(ascending(12), 1);
   s.run();
-  auto stranger = s.wanting(ascending(12), 1);
-  stranger.scope = s.open("another tenant");
-  auto const id = s.submit(stranger);
-  s.run();
-  CHECK(s.generator.result(id).computed == work{12, 78}); // neither blocks nor logits
+  auto const ask = [&](text prompt, scope_number scope) {
+    auto request = s.wanting(std::move(prompt), 1);
+    request.scope = scope;
+    auto const id = s.submit(request);
+    s.run();
+    return s.generator.result(id).computed;
+  };
+  auto const stranger = s.open("another tenant");
+  CHECK(ask(ascending(16), stranger) == work{16, 136}); // nobody else's blocks
+  CHECK(ask(ascending(12), stranger) == work{1, 12});   // its own blocks, and nobody else's logits
   s.generator.advance_epoch(running_requests::finish_privately);
-  s.submit(ascending(16), 1); // its first three blocks are the prompt's
-  s.run();
-  auto const again = s.submit(ascending(12), 1);
-  s.run();
-  CHECK(s.generator.result(again).computed == work{1, 12});
+  CHECK(ask(ascending(16), s.scope) == work{16, 136});
+  CHECK(ask(ascending(12), s.scope) == work{1, 12}); // new blocks, and no logits of old weights
+  CHECK(ask(ascending(12), s.scope) == work{0, 0});
 }
 
 TEST_CASE("S22: without skipped writes a kept output state is not used, since the last position would be missing") {
@@ -718,4 +721,22 @@ TEST_CASE("S41: who loses its blocks while it forwards its last output is over, 
   CHECK(s.generator.result(id).reason == stop_reason::limit);
   CHECK(s.generator.result(id).covered == tokens(7));
   CHECK(s.generator.result(id).uncovered() == tokens(1));
+}
+
+TEST_CASE("S24: who has lost its blocks waits until somebody leaves, and does not come back to lose them again") {
+  auto s = toy_service<optimistic_policies>{small(10, 1), {.chunk = tokens(3)}};
+  auto ids = std::vector<generation_id>{};
+  for (unsigned i = 0; i < 4; ++i) { ids.push_back(s.submit(ascending(5, static_cast<token_id>(2 * i)), 5)); }
+  while (!s.generator.idle()) {
+    s.step();
+    auto order = s.generator.running();
+    std::sort(order.begin(), order.end(), [](auto a, auto b) { return b < a; }); // the youngest takes its blocks first
+    s.generator.reorder(order);
+  }
+  auto lost = 0U;
+  for (auto const id : ids) {
+    s.check_output(id);
+    lost += s.generator.result(id).preemptions;
+  }
+  CHECK(lost == 5); // 7 if they came back at once
 }

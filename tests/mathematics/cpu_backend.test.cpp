@@ -45,7 +45,8 @@ auto mixed_rows() -> std::vector<cpu_row> {
           {.cached = 9, .appended = 3},
           {.cached = 0, .appended = 33},
           {.cached = 107, .appended = 26},
-          {.cached = 0, .appended = 1}};
+          {.cached = 0, .appended = 1},
+          {.cached = 230, .appended = 2}};
 }
 
 auto rules() -> std::vector<attention_rule> {

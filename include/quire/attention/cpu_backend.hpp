@@ -36,7 +36,6 @@
 #include <quire/view/host_executor.hpp>
 #include <quire/view/host_group.hpp>
 #include <quire/view/host_plane.hpp>
-#include <quire/view/layout_place.hpp>
 
 #include <algorithm> // std::find
 #include <cstddef>

@@ -22,7 +22,6 @@
 #include <quire/model/scale_spec.hpp>
 #include <quire/view/layout_place.hpp>
 #include <quire/view/layout_role.hpp>
-#include <quire/view/layout_shape.hpp>
 #include <quire/view/plane_layout.hpp>
 
 #include <cmath>

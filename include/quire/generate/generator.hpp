@@ -453,7 +453,7 @@ private:
     }
     preempt(**std::max_element(running_.begin(), running_.end(),
                                [](auto const* a, auto const* b) { return a->age < b->age; }));
-    full_ = true; // until somebody leaves: else the two would take turns and nobody gets on
+    full_ = true; // until somebody leaves: else it comes back to lose its blocks again
     return true;
   }
 

@@ -53,7 +53,7 @@ concept prefix_index =
     requires(I i, I const& c, std::span<std::byte const> scope, node_id root, std::span<token_id const> tokens,
              std::span<block_id> out, std::span<block_id const> blocks, block_id block, prefix_match const& match,
              prefix_pin& pin, prefix_pin const& held, block_count n, std::uint32_t holds,
-             std::span<std::uint8_t const> doomed, std::span<block_id const> to, void (*sink)(block_id),
+             std::span<std::uint8_t> doomed, std::span<block_id const> to, void (*sink)(block_id),
              std::span<std::uint32_t const> pins, std::int64_t slot) {
       { i.open_root(scope) } -> std::same_as<node_id>;
       { c.match(root, tokens, out) } noexcept -> std::same_as<prefix_match>;

@@ -187,20 +187,17 @@ public:
   }
   /// See `run_tree::remove`.
   template <class Sink>
-  auto remove(std::span<std::uint8_t const> doomed, Sink sink) -> void {
+  auto remove(std::span<std::uint8_t> doomed, Sink sink) -> void {
     QUIRE_EXPECTS(claims_.empty());
-    std::vector<std::uint8_t> goes(nodes_.size());
-    for (number n = 1; n < nodes_.size(); ++n) { goes[n] = live(n) ? doomed[nodes_[n].block] : std::uint8_t{0}; }
+    auto const goes = [&](number n) { return !root(n) && doomed[nodes_[n].block] != 0; };
     for (auto again = true; std::exchange(again, false);) { // whatever hangs below a doomed block goes with it
       for (number n = 1; n < nodes_.size(); ++n) {
-        if (live(n) && goes[n] == 0 && !root(nodes_[n].parent) && goes[nodes_[n].parent] != 0) {
-          again = (goes[n] = 1) != 0;
-        }
+        if (live(n) && !goes(n) && goes(nodes_[n].parent)) { again = (doomed[nodes_[n].block] = 1) != 0; }
       }
     }
     for (auto again = true; std::exchange(again, false);) { // deepest first
       for (number n = 1; n < nodes_.size(); ++n) {
-        if (!live(n) || goes[n] == 0 || nodes_[n].children != 0) { continue; }
+        if (!live(n) || !goes(n) || nodes_[n].children != 0) { continue; }
         QUIRE_EXPECTS(nodes_[n].busy == 0);
         condemn(n);
         sink(block_id{nodes_[n].block});

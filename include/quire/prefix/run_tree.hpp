@@ -309,40 +309,37 @@ public:
   }
 
   /// Takes blocks out of the tree for good, with everything that hangs below them, and hands them to \p sink(block_id).
-  /// \param doomed [blocks] non-zero where a block must go. \pre no pin reaches a doomed block and no claim is open.
-  /// \complexity O(nodes · depth), for the day a device is lost
+  /// \param doomed [blocks] non-zero where a block must go; those below are marked too.
+  /// \pre no pin reaches a doomed block and no claim is open.
+  /// \complexity O(nodes · depth), for the day a device is lost; allocates nothing
   template <class Sink>
-  auto remove(std::span<std::uint8_t const> doomed, Sink sink) -> void {
+  auto remove(std::span<std::uint8_t> doomed, Sink sink) -> void {
     QUIRE_EXPECTS(claims_.empty());
-    std::vector<std::uint16_t> keep(nodes_.size()); // leading blocks of a node that stay
-    for (number n = 1; n < nodes_.size(); ++n) {
-      auto const* ids = ids_of(nodes_[n]);
-      keep[n] = static_cast<std::uint16_t>(
-          std::find_if(ids, ids + nodes_[n].length, [&](auto id) { return doomed[id] != 0; }) - ids);
-    }
-    auto const hangs_on_doomed = [&](number n) {
-      auto const p = nodes_[n].parent;
-      return !root(p) && keep[p] < nodes_[p].length;
-    };
+    auto const dooms_child = [&](number n) { return !root(n) && doomed[ids_of(nodes_[n])[nodes_[n].length - 1]] != 0; };
     for (auto again = true; std::exchange(again, false);) { // whatever hangs below a doomed block goes with it
       for (number n = 1; n < nodes_.size(); ++n) {
-        if (nodes_[n].length > 0 && keep[n] > 0 && hangs_on_doomed(n)) {
-          keep[n] = 0;
-          again = true;
+        if (nodes_[n].length == 0) { continue; }
+        auto above = dooms_child(nodes_[n].parent);
+        for (auto const id : std::span{ids_of(nodes_[n]), nodes_[n].length}) {
+          again = again || (above && doomed[id] == 0);
+          above = above || doomed[id] != 0;
+          doomed[id] = above ? 1 : 0;
         }
       }
     }
     for (auto again = true; std::exchange(again, false);) { // deepest first
       for (number n = 1; n < nodes_.size(); ++n) {
         auto& node = nodes_[n];
-        if (node.length == 0 || keep[n] == node.length || node.children != 0) { continue; }
+        if (node.length == 0 || node.children != 0 || !dooms_child(n)) { continue; }
         QUIRE_EXPECTS(node.busy == 0);
-        auto const gone = static_cast<std::uint32_t>(node.length - keep[n]);
-        for (auto i = std::uint32_t{keep[n]}; i < node.length; ++i) { sink(block_id{ids_of(node)[i]}); }
-        cached_ -= gone;
-        evictable_ -= gone;
-        if (keep[n] > 0) {
-          node.length = keep[n];
+        auto const* const ids = ids_of(node);
+        auto const keep = static_cast<std::uint16_t>(
+            std::find_if(ids, ids + node.length, [&](auto id) { return doomed[id] != 0; }) - ids);
+        for (std::uint32_t i = keep; i < node.length; ++i) { sink(block_id{ids[i]}); }
+        cached_ -= node.length - std::uint32_t{keep};
+        evictable_ -= node.length - std::uint32_t{keep};
+        if (keep > 0) {
+          node.length = keep;
           shrink(node);
           continue;
         }

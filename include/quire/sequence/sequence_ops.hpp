@@ -204,11 +204,12 @@ public:
   }
 
   /// [blocks] that cutting \p s back to \p length would make free or evictable, at once or past their fence.
+  /// \param pins the longer pin is released at once: one that waits may keep its blocks, if somebody finds them meanwhile.
   /// \pre no plan is open; `length <= committed`. \complexity O(blocks dropped)
-  [[nodiscard]] auto would_free(sequence_state& s, std::uint32_t length) -> std::uint32_t {
+  [[nodiscard]] auto would_free(sequence_state& s, std::uint32_t length, bool pins = true) -> std::uint32_t {
     settle_holds(s);
     auto const size = geometry_.blocks(length);
-    auto n = size < s.pinned ? index_->would_release(s.pin, block_count{s.pinned - size}).value() : 0U;
+    auto n = pins && size < s.pinned ? index_->would_release(s.pin, block_count{s.pinned - size}).value() : 0U;
     for (auto j = s.twins > 0 ? size : std::max(size, s.pinned); j < s.table.size(); ++j) {
       n += (j >= s.pinned || own(s.table[j])) && pool_->holders(s.table[j]) == 1 ? 1U : 0U;
     }
@@ -248,18 +249,19 @@ public:
   }
 
   /// Gives everything back. \post \p s is empty. \pre no plan is open.
-  /// \param retire receives private blocks whose last holder this was (state `retiring`).
+  /// \param retire receives private blocks whose last holder this was (state `retiring`) and, if it takes pins, the pin.
   /// \complexity O(nodes) for what is pinned + O(private blocks)
   /// \source S26 (5)
   template <class Retire>
   auto drop(sequence_state& s, Retire retire) -> void {
-    end(s, [&](std::span<block_id const> held) {
+    end(s, retire, [&](std::span<block_id const> held) {
       for (auto const block : held) { let_go(block, retire); }
     });
   }
   /// The same where no in-flight work touches the blocks any more: private ones are free at once.
   auto drop(sequence_state& s) -> void {
-    end(s, [&](std::span<block_id const> held) { pool_->release_and_reclaim(held); });
+    auto nothing_waits = [](block_id) {};
+    end(s, nothing_waits, [&](std::span<block_id const> held) { pool_->release_and_reclaim(held); });
   }
 
 private:
@@ -269,8 +271,8 @@ private:
   }
 
   /// Empties \p s; \p discard(span) drops its hold on blocks that it reaches through its table and not through its pin.
-  template <class Discard>
-  auto end(sequence_state& s, Discard discard) -> void {
+  template <class Retire, class Discard>
+  auto end(sequence_state& s, Retire& retire, Discard discard) -> void {
     if (s.pin) {
       if (s.pinned < s.table.size()) { settle_holds(s); }
       std::uint32_t twins = 0;
@@ -279,13 +281,22 @@ private:
       }
       discard(s.table.blocks().first(twins));
       discard(s.table.blocks().subspan(s.pinned));
-      index_->release(std::move(s.pin));
+      give_pin(std::move(s.pin), retire);
     }
     s.table.shrink(0);
     s.pinned = s.twins = s.committed = s.known = s.reserved = s.table_before = 0;
     s.writer = s.skip_write = s.forked = false;
   }
 
+  /// Gives a pin up, or lets it wait if \p retire takes pins.
+  template <class Retire>
+  auto give_pin(prefix_pin&& pin, Retire& retire) -> void {
+    if constexpr (std::invocable<Retire&, prefix_pin&&>) {
+      retire(std::move(pin));
+    } else {
+      index_->release(std::move(pin));
+    }
+  }
   template <class Retire>
   auto let_go(block_id block, Retire& retire) -> void {
     if (pool_->release_and_retire(block)) { retire(block); }
@@ -326,11 +337,7 @@ private:
   template <class Retire>
   auto pin_shorter(sequence_state& s, std::uint32_t pinned, Retire& retire) -> void {
     auto shorter = index_->pin_back(s.pin, block_count{s.pinned - pinned});
-    if constexpr (std::invocable<Retire&, prefix_pin&&>) {
-      retire(std::move(s.pin)); // in-flight work may read what only this pin protects
-    } else {
-      index_->release(std::move(s.pin));
-    }
+    give_pin(std::move(s.pin), retire); // in-flight work may read what only this pin protects
     s.pin = std::move(shorter);
     s.pinned = pinned;
   }

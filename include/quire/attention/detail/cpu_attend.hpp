@@ -27,7 +27,6 @@
 #include <quire/attention/output_rows.hpp>
 #include <quire/attention/partial_attention.hpp>
 #include <quire/attention/query_rows.hpp>
-#include <quire/attention/score_place.hpp>
 #include <quire/core/contract.hpp>
 #include <quire/core/types.hpp>
 #include <quire/model/attention_rule.hpp>
@@ -40,7 +39,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <type_traits>
 
 /// \cond INTERNAL
 namespace quire::detail {
@@ -136,7 +134,7 @@ private:
   }
   [[nodiscard]] auto lane_of(std::uint32_t kv_head, std::size_t m) const noexcept -> lane {
     auto const query = m / group_;
-    auto const head = static_cast<std::uint32_t>(kv_head * group_ + m % group_);
+    auto const head = static_cast<std::uint32_t>(std::size_t{kv_head} * group_ + m % group_);
     return {.query = first_query_ + static_cast<std::uint32_t>(query),
             .head = head,
             .cell = (start_ + query) * params_.query_heads + head};
@@ -292,10 +290,7 @@ private:
     with_cpu_codec(source.type(), [&](auto codec) {
       for (std::size_t k = 0; k < tile.count; k += group_keys) {
         auto const count = std::min(group_keys, tile.count - k);
-        auto const soon = std::min(k + cpu_tile_ahead, tile.known);
-        auto const end = std::min(soon + group_keys, tile.known);
         for (auto h = heads.first; h < heads.last; ++h) {
-          source.prefetch(at, soon, end, h);
           use(codec, std::size_t{h - heads.first}, k, source.rows(at, tile.count, h).part(k, count));
         }
       }
@@ -332,20 +327,21 @@ private:
     if constexpr (biased) { add_bias(l, tile, scores, 1, seen, key_scale); }
     auto const slope = params_.rule.alibi ? static_cast<float>(params_.alibi_slopes[l.head]) : 0.0F;
     auto const from_query = static_cast<std::int32_t>(std::int64_t{tile.first} - l.query);
-    auto best = cpu_splat(-cpu_infinity);
-    for (std::size_t k = 0; k < tile.count; k += cpu_lanes) { // the last vector may end behind the tile: hidden
-      auto const index = cpu_iota() + static_cast<std::int32_t>(k);
-      auto s = cpu_load(scores + k);
-      if (!biased && key_scale != nullptr) { s *= cpu_load(key_scale + k); }
-      s = shape(s, slope, __builtin_convertvector(index + from_query, cpu_f32));
-      s = ((index >= seen.begin) & (index < seen.end)) ? s : cpu_splat(-cpu_infinity);
-      best = cpu_max(best, s);
-      cpu_store(scores + k, s);
+    auto best = cpu_splat(top);
+    if (!biased && key_scale == nullptr && unshaped() && sees_all(l, tile) && tile.count % cpu_lanes == 0) {
+      for (std::size_t k = 0; k < tile.count; k += cpu_lanes) { best = cpu_max(best, cpu_load(scores + k)); }
+    } else {
+      for (std::size_t k = 0; k < tile.count; k += cpu_lanes) { // the last vector may end behind the tile: hidden
+        auto const index = cpu_iota() + static_cast<std::int32_t>(k);
+        auto s = cpu_load(scores + k);
+        if (!biased && key_scale != nullptr) { s *= cpu_load(key_scale + k); }
+        s = shape(s, slope, __builtin_convertvector(index + from_query, cpu_f32));
+        s = ((index >= seen.begin) & (index < seen.end)) ? s : cpu_splat(-cpu_infinity);
+        best = cpu_max(best, s);
+        cpu_store(scores + k, s);
+      }
     }
-    auto highest = top;
-    for (std::size_t i = 0; i < cpu_lanes; ++i) {
-      highest = best[i] > highest || best[i] != best[i] ? best[i] : highest;
-    }
+    auto const highest = cpu_top(best);
     auto const base = highest == -cpu_infinity ? 0.0F : highest; // biases may hide everything
     auto const keep = top == highest ? 1.0F : cpu_exp(cpu_splat(top - base))[0];
     auto total = cpu_f32{};
@@ -439,13 +435,17 @@ private:
       auto const slope = cpu_load(&state.slope[m]);
       auto const old = cpu_load(&state.top[m]);
       auto top = old;
-      for (std::size_t k = 0; k < tile.count; ++k) {
-        auto* const at = scores_.row(k) + m;
-        auto const index = static_cast<std::int32_t>(k);
-        auto s = shape(cpu_load(at), slope, __builtin_convertvector(from_query + index, cpu_f32));
-        if (!whole) { s = ((begin <= index) & (end > index)) ? s : cpu_splat(-cpu_infinity); }
-        top = cpu_max(top, s);
-        cpu_store(at, s);
+      if (whole && unshaped()) {
+        for (std::size_t k = 0; k < tile.count; ++k) { top = cpu_max(top, cpu_load(scores_.row(k) + m)); }
+      } else {
+        for (std::size_t k = 0; k < tile.count; ++k) {
+          auto* const at = scores_.row(k) + m;
+          auto const index = cpu_splat(static_cast<std::int32_t>(k));
+          auto s = shape(cpu_load(at), slope, __builtin_convertvector(from_query + index, cpu_f32));
+          if (!whole) { s = ((begin <= index) & (end > index)) ? s : cpu_splat(-cpu_infinity); }
+          top = cpu_max(top, s);
+          cpu_store(at, s);
+        }
       }
       auto const base = top == -cpu_infinity ? cpu_f32{} : top;
       auto const keep = top == old ? cpu_splat(1.0F) : cpu_exp(old - base);
@@ -472,6 +472,10 @@ private:
 
   // --- both ----------------------------------------------------------------------------------------------------------
 
+  /// True if scores stay as they are.
+  [[nodiscard]] auto unshaped() const noexcept -> bool {
+    return !params_.rule.alibi && !(params_.rule.soft_cap > 0.0F);
+  }
   /// ALiBi and soft-cap. \param distance key − query
   [[nodiscard]] auto shape(cpu_f32 s, auto slope, cpu_f32 distance) const noexcept -> cpu_f32 {
     if (params_.rule.alibi) { s += slope * distance; }
@@ -524,7 +528,7 @@ private:
   void finish(lane const& l, float const* output, float top, float sum) const {
     auto const width = std::size_t{params_.value_width};
     auto const target = out_.output.subspan(l.cell * width, width);
-    auto const nothing = top == -cpu_infinity;
+    auto const nothing = sum == 0.0F; // a score of NaN makes it NaN
     auto const factor = nothing ? 0.0F : value_.fixed_scale() / sum;
     for (std::size_t d = 0; d < width; ++d) { target[d] = nothing ? 0.0F : output[Order::place(d)] * factor; }
     auto const lse = nothing ? -cpu_infinity : top + std::log(sum);

@@ -21,7 +21,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring> // std::memcpy
-#include <utility>
+#include <limits>
 
 /// \cond INTERNAL
 namespace quire::detail {

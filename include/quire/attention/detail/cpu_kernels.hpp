@@ -23,12 +23,24 @@ namespace quire::detail {
 /// Some rows of one head as stored, and how many elements of each count.
 struct cpu_stored_rows {
   std::byte const* base;
-  std::uint64_t const* at; ///< \shape [count] bytes from `base`
+  std::uint64_t const* at; ///< \shape [count + ahead] bytes from `base`
   std::size_t count;
-  std::size_t chunks; ///< [chunks] per row
+  std::size_t chunks;    ///< [chunks] per row
+  std::size_t ahead = 0; ///< [rows] between a row and the one that is asked for while it is at work.
   [[nodiscard]] auto row(std::size_t k) const noexcept -> std::byte const* { return base + at[k]; }
   [[nodiscard]] auto part(std::size_t first, std::size_t rows) const noexcept -> cpu_stored_rows {
-    return {base, at + first, rows, chunks};
+    return {base, at + first, rows, chunks, ahead};
+  }
+  /// Asks for the lines that begin in \p bytes bytes at \p offset of the row that comes `ahead` rows after row \p k, into
+  /// the second level: the first one has too few slots for lines on their way to keep memory busy. One by one, between
+  /// the arithmetic: a burst of them waits for those slots.
+  template <std::size_t Bytes>
+  [[gnu::always_inline]] void prefetch(std::size_t k, std::size_t offset) const noexcept {
+    constexpr std::size_t line = 64;
+    if (Bytes < line && offset % line != 0) { return; }
+    auto const* const from = base + at[k + ahead] + offset;
+#pragma GCC unroll 8
+    for (std::size_t i = 0; i < Bytes; i += line) { __builtin_prefetch(from + i, 0, 2); }
   }
 };
 
@@ -39,6 +51,8 @@ struct cpu_rows {
   [[nodiscard]] auto row(std::size_t i) const noexcept -> float* { return data + i * stride; }
 };
 
+/// Sums of products of some queries and keys, in registers: the loops are ordered so that what lives at the same time
+/// (the sums, and either the queries' or the keys' part of a chunk) fits sixteen of them.
 template <class Codec, std::size_t Queries, std::size_t Keys>
 [[gnu::always_inline]] inline void cpu_dot_block(float const* const (&query)[Queries], cpu_stored_rows keys,
                                                  cpu_f32 (&sum)[Queries][Keys]) noexcept {
@@ -46,18 +60,40 @@ template <class Codec, std::size_t Queries, std::size_t Keys>
 #pragma GCC unroll 8
   for (std::size_t k = 0; k < Keys; ++k) { key[k] = keys.row(k); }
   for (std::size_t c = 0; c < keys.chunks; ++c) {
-    cpu_f32 a[Keys];
-    cpu_f32 b[Keys];
+    if constexpr (Queries < Keys) {
+      cpu_f32 x[Queries];
+      cpu_f32 y[Queries];
 #pragma GCC unroll 8
-    for (std::size_t k = 0; k < Keys; ++k) { Codec::chunk(key[k] + c * cpu_chunk * Codec::bytes, a[k], b[k]); }
+      for (std::size_t q = 0; q < Queries; ++q) {
+        x[q] = cpu_held(cpu_load(query[q] + c * cpu_chunk));
+        y[q] = cpu_held(cpu_load(query[q] + c * cpu_chunk + cpu_lanes));
+      }
 #pragma GCC unroll 8
-    for (std::size_t q = 0; q < Queries; ++q) {
-      auto const x = cpu_held(cpu_load(query[q] + c * cpu_chunk));
-      auto const y = cpu_held(cpu_load(query[q] + c * cpu_chunk + cpu_lanes));
+      for (std::size_t k = 0; k < Keys; ++k) {
+        cpu_f32 a;
+        cpu_f32 b;
+        keys.prefetch<cpu_chunk * Codec::bytes>(k, c * cpu_chunk * Codec::bytes);
+        Codec::chunk(key[k] + c * cpu_chunk * Codec::bytes, a, b);
 #pragma GCC unroll 8
-      for (std::size_t k = 0; k < Keys; ++k) { sum[q][k] = cpu_fma(x, a[k], sum[q][k]); }
+        for (std::size_t q = 0; q < Queries; ++q) { sum[q][k] = cpu_fma(y[q], b, cpu_fma(x[q], a, sum[q][k])); }
+      }
+    } else {
+      cpu_f32 a[Keys];
+      cpu_f32 b[Keys];
 #pragma GCC unroll 8
-      for (std::size_t k = 0; k < Keys; ++k) { sum[q][k] = cpu_fma(y, b[k], sum[q][k]); }
+      for (std::size_t k = 0; k < Keys; ++k) {
+        keys.prefetch<cpu_chunk * Codec::bytes>(k, c * cpu_chunk * Codec::bytes);
+        Codec::chunk(key[k] + c * cpu_chunk * Codec::bytes, a[k], b[k]);
+      }
+#pragma GCC unroll 8
+      for (std::size_t q = 0; q < Queries; ++q) {
+        auto const x = cpu_held(cpu_load(query[q] + c * cpu_chunk));
+        auto const y = cpu_held(cpu_load(query[q] + c * cpu_chunk + cpu_lanes));
+#pragma GCC unroll 8
+        for (std::size_t k = 0; k < Keys; ++k) { sum[q][k] = cpu_fma(x, a[k], sum[q][k]); }
+#pragma GCC unroll 8
+        for (std::size_t k = 0; k < Keys; ++k) { sum[q][k] = cpu_fma(y, b[k], sum[q][k]); }
+      }
     }
   }
 }
@@ -66,21 +102,27 @@ template <class Codec, std::size_t Queries, std::size_t Keys>
 template <class Codec, std::size_t Queries>
 [[gnu::always_inline]] inline void cpu_dots(cpu_rows query, std::size_t first, cpu_stored_rows keys,
                                             cpu_rows scores) noexcept {
-  constexpr std::size_t step = 8 / Queries; // eight sums, so that the latency of their chains does not show
+  constexpr std::size_t step = Queries == 1 ? 8 : 4; // with eight sums the latency of their chains does not show
   float const* rows[Queries];
 #pragma GCC unroll 8
   for (std::size_t q = 0; q < Queries; ++q) { rows[q] = query.row(first + q); }
   std::size_t k = 0;
   for (; k + step <= keys.count; k += step) {
-    cpu_f32 sum[Queries][step] = {};
-    cpu_dot_block<Codec, Queries, step>(rows, keys.part(k, step), sum);
     if constexpr (Queries == 4) {
-      for (std::size_t j = 0; j < step; ++j) {
-        auto const all = cpu_sums(sum[0][j], sum[1][j], sum[2][j], sum[3][j]);
-#pragma GCC unroll 8
-        for (std::size_t q = 0; q < Queries; ++q) { scores.row(first + q)[k + j] = all[q]; }
+      cpu_f32x4 by_key[4];
+#pragma GCC unroll 2
+      for (std::size_t j = 0; j < 4; j += 2) {
+        cpu_f32 sum[4][2] = {};
+        cpu_dot_block<Codec, 4, 2>(rows, keys.part(k + j, 2), sum);
+        by_key[j] = cpu_sums(sum[0][0], sum[1][0], sum[2][0], sum[3][0]);
+        by_key[j + 1] = cpu_sums(sum[0][1], sum[1][1], sum[2][1], sum[3][1]);
       }
+      cpu_transpose(by_key);
+#pragma GCC unroll 4
+      for (std::size_t q = 0; q < 4; ++q) { cpu_store(scores.row(first + q) + k, by_key[q]); }
     } else {
+      cpu_f32 sum[Queries][step] = {};
+      cpu_dot_block<Codec, Queries, step>(rows, keys.part(k, step), sum);
 #pragma GCC unroll 8
       for (std::size_t q = 0; q < Queries; ++q) {
 #pragma GCC unroll 2
@@ -110,16 +152,20 @@ template <class Codec, std::size_t Queries, std::size_t Chunks>
     }
   }
   for (std::size_t k = 0; k < values.count; ++k) {
-    cpu_f32 v[2 * Chunks];
+    values.prefetch<Chunks * cpu_chunk * Codec::bytes>(k, chunk * cpu_chunk * Codec::bytes);
+    cpu_f32 w[Queries];
+#pragma GCC unroll 8
+    for (std::size_t q = 0; q < Queries; ++q) { w[q] = cpu_splat(weights.row(q)[k]); }
 #pragma GCC unroll 8
     for (std::size_t c = 0; c < Chunks; ++c) {
-      Codec::chunk(values.row(k) + (chunk + c) * cpu_chunk * Codec::bytes, v[2 * c], v[2 * c + 1]);
-    }
+      cpu_f32 a;
+      cpu_f32 b;
+      Codec::chunk(values.row(k) + (chunk + c) * cpu_chunk * Codec::bytes, a, b);
 #pragma GCC unroll 8
-    for (std::size_t q = 0; q < Queries; ++q) {
-      auto const w = cpu_splat(weights.row(q)[k]);
-#pragma GCC unroll 8
-      for (std::size_t i = 0; i < 2 * Chunks; ++i) { sum[q][i] = cpu_fma(w, v[i], sum[q][i]); }
+      for (std::size_t q = 0; q < Queries; ++q) {
+        sum[q][2 * c] = cpu_fma(w[q], a, sum[q][2 * c]);
+        sum[q][2 * c + 1] = cpu_fma(w[q], b, sum[q][2 * c + 1]);
+      }
     }
   }
 #pragma GCC unroll 8

@@ -82,15 +82,46 @@ template <class Vector>
 #endif
   return value;
 }
+/// The greater one in each lane, \p a where they do not compare: a NaN in \p b is passed over.
+[[nodiscard, gnu::always_inline]] inline auto cpu_max(cpu_f32 a, cpu_f32 b) noexcept -> cpu_f32 {
+  return b > a ? b : a;
+}
+/// Lanes exchanged with those that are \p Distance away, in pairs.
+template <std::size_t Distance>
+[[nodiscard, gnu::always_inline]] inline auto cpu_swapped(cpu_f32 v) noexcept -> cpu_f32 {
+#if defined(__AVX__)
+  if constexpr (Distance == 4) { return __builtin_shufflevector(v, v, 4, 5, 6, 7, 0, 1, 2, 3); }
+  if constexpr (Distance == 2) { return __builtin_shufflevector(v, v, 2, 3, 0, 1, 6, 7, 4, 5); }
+  if constexpr (Distance == 1) { return __builtin_shufflevector(v, v, 1, 0, 3, 2, 5, 4, 7, 6); }
+#else
+  if constexpr (Distance == 2) { return __builtin_shufflevector(v, v, 2, 3, 0, 1); }
+  if constexpr (Distance == 1) { return __builtin_shufflevector(v, v, 1, 0, 3, 2); }
+#endif
+}
 /// Sum of the lanes.
 [[nodiscard, gnu::always_inline]] inline auto cpu_sum(cpu_f32 v) noexcept -> float {
-  auto out = 0.0F;
-  for (std::size_t i = 0; i < cpu_lanes; ++i) { out += v[i]; }
-  return out;
+  if constexpr (cpu_lanes == 8) { v += cpu_swapped<cpu_lanes / 2>(v); }
+  v += cpu_swapped<2>(v);
+  v += cpu_swapped<1>(v);
+  return v[0];
 }
-/// The greater one in each lane; NaN if either is.
-[[nodiscard, gnu::always_inline]] inline auto cpu_max(cpu_f32 a, cpu_f32 b) noexcept -> cpu_f32 {
-  return ((b > a) | (b != b)) ? b : a;
+/// The greatest lane. \pre none is NaN
+[[nodiscard, gnu::always_inline]] inline auto cpu_top(cpu_f32 v) noexcept -> float {
+  if constexpr (cpu_lanes == 8) { v = cpu_max(v, cpu_swapped<cpu_lanes / 2>(v)); }
+  v = cpu_max(v, cpu_swapped<2>(v));
+  v = cpu_max(v, cpu_swapped<1>(v));
+  return v[0];
+}
+/// Rows become columns.
+[[gnu::always_inline]] inline void cpu_transpose(cpu_f32x4 (&m)[4]) noexcept {
+  auto const a = __builtin_shufflevector(m[0], m[1], 0, 4, 1, 5);
+  auto const b = __builtin_shufflevector(m[2], m[3], 0, 4, 1, 5);
+  auto const c = __builtin_shufflevector(m[0], m[1], 2, 6, 3, 7);
+  auto const d = __builtin_shufflevector(m[2], m[3], 2, 6, 3, 7);
+  m[0] = __builtin_shufflevector(a, b, 0, 1, 4, 5);
+  m[1] = __builtin_shufflevector(a, b, 2, 3, 6, 7);
+  m[2] = __builtin_shufflevector(c, d, 0, 1, 4, 5);
+  m[3] = __builtin_shufflevector(c, d, 2, 3, 6, 7);
 }
 /// Sums of the lanes of four vectors.
 [[nodiscard, gnu::always_inline]] inline auto cpu_sums(cpu_f32 a, cpu_f32 b, cpu_f32 c, cpu_f32 d) noexcept
@@ -113,8 +144,7 @@ template <class Vector>
 /// e^x for x ≤ 88; 0 below −87.3 (the least normal float is e^−87.3), NaN for NaN. Relative error below 2^-22.
 [[nodiscard]] inline auto cpu_exp(cpu_f32 x) noexcept -> cpu_f32 {
   constexpr auto least = -87.3F;
-  auto const lost = x < least;
-  x = lost ? cpu_splat(least) : x;
+  auto const lost = x < least; // what comes out below for these is thrown away
   // n = ⌊x / ln 2⌉: adding 1.5 · 2^23 rounds to an integer, which then stands in the low bits
   auto const shifted = cpu_fma(x, cpu_splat(1.44269504F), cpu_splat(12582912.0F));
   auto const n = shifted - 12582912.0F;

@@ -9,7 +9,7 @@
 #include <quire/attention/detail/cpu_kernels.hpp>
 #include <quire/attention/detail/cpu_simd.hpp>
 #include <quire/core/contract.hpp>
-#include <quire/core/types.hpp>
+#include <quire/model/dtype.hpp>
 #include <quire/view/batch_view.hpp>
 
 #include <array>
@@ -91,19 +91,12 @@ public:
   /// Where the rows of \p tile begin, in every head.
   void places(cpu_tile const& tile, cpu_places& out) const noexcept {
     for (std::size_t k = 0; k < tile.known; ++k) { out[k] = tile.block[k] * block_ + tile.token[k] * token_; }
+    for (auto k = tile.known; k < out.size(); ++k) { out[k] = out[tile.known - 1]; } // only to be asked for, once more
   }
   /// Rows of one head as stored. \pre `direct()`
   [[nodiscard]] auto rows(cpu_places const& at, std::size_t count, std::uint32_t head) const noexcept
       -> cpu_stored_rows {
-    return {base_ + head * head_, at.data(), count, width_ / cpu_chunk};
-  }
-  /// Asks for the rows [\p first, \p last) of one head, into the second level: the first one has too few slots for
-  /// lines on their way to keep memory busy.
-  void prefetch(cpu_places const& at, std::size_t first, std::size_t last, std::uint32_t head) const noexcept {
-    for (auto k = first; k < last; ++k) {
-      auto const* const row = base_ + head * head_ + at[k];
-      for (std::size_t i = 0; i < width_ * bytes_; i += 64) { __builtin_prefetch(row + i, 0, 2); }
-    }
+    return {base_ + head * head_, at.data(), count, width_ / cpu_chunk, cpu_tile_ahead};
   }
   /// Factors of the rows. \pre `has_row_scales()`
   void row_scales(cpu_tile const& tile, std::uint32_t head, float* out) const noexcept {

@@ -325,13 +325,14 @@ public:
     if (length == record.state.committed) { return {}; }
     reserve_retirement();
     // What was shared is promised again, beside what comes back.
-    auto const settled = record.outstanding + ops_.would_free(record.state, length);
+    auto const retire = retire_after(record);
+    auto const settled = record.outstanding + ops_.would_free(record.state, length, retire.at_once());
     auto const owed =
         geometry_.blocks(record.limit) - geometry_.blocks(length) + (ops_.would_copy(record.state, length) ? 1U : 0U);
     auto const query = admission_query{block_count{0}, block_count{owed - std::min(owed, settled)},
                                        block_count{promised_}, available(), pool_.capacity()};
     if (owed > settled && !admission_.admits(query)) { return refuse(errc::no_blocks); }
-    cut(record, length, retire_after(record));
+    cut(record, length, retire);
     promise(record, owes(record));
     open_lane(record);
     return {};
@@ -691,15 +692,16 @@ private:
     timeline_id timeline;
     ticket until;
     std::uint32_t unready; // [blocks] at the end of a pin that its sequence wrote and that may not be finished
+    [[nodiscard]] auto at_once() const noexcept -> bool { return immediate || core->reached(timeline, until); }
     auto operator()(block_id block) const -> void {
-      if (immediate || core->reached(timeline, until)) {
+      if (at_once()) {
         core->pool_.reclaim(block);
       } else {
         core->limbo_.retire(block, timeline, until);
       }
     }
     auto operator()(prefix_pin&& pin) const -> void {
-      if (immediate || core->reached(timeline, until)) {
+      if (at_once()) {
         core->index_.release(std::move(pin));
       } else {
         core->late_pins_[timeline.value()].push(std::move(pin), until, unready);
@@ -735,12 +737,12 @@ private:
     record.ready = std::min(record.ready, length);
     record.matched = std::min(record.matched, geometry_.blocks(length));
   }
-  /// Room for what every step in flight, and the operation at hand, may retire: blocks under a ticket each, a pin per row.
+  /// Room for what every step in flight, and the operation at hand, may retire: blocks under a ticket each, a pin per row and per sequence.
   /// \throws std::bad_alloc; nothing has changed then.
   auto reserve_retirement() -> void {
     if constexpr (!immediate) {
       limbo_.reserve(timelines + slots_.size());
-      for (auto& pins : late_pins_) { pins.reserve(slots_.size() * options_.max_rows.value() + 1); }
+      for (auto& pins : late_pins_) { pins.reserve(slots_.size() * options_.max_rows.value() + records_.size() + 1); }
     }
   }
   auto drain_limbo() -> void {
@@ -778,7 +780,7 @@ private:
       }
     }
     if (!immediate && record.state.forked) {
-      ops_.drop(record.state, retire_after(record)); // another holder's copy may still read what this one gives up
+      ops_.drop(record.state, retire_after(record)); // another holder's step may still read what this one gives up
     } else {
       ops_.drop(record.state);
     }

@@ -32,12 +32,12 @@ auto cache_core<Policies>::abandon(timeline_id timeline) -> expected<block_count
     above[node.value()] = parent.value();
     for (auto const block : blocks) { blocks_of[node.value()].push_back(block_id{block}); }
   });
-  auto const path_of = [&](prefix_pin const& pin) { // deepest first
-    std::vector<block_id> path;
+  auto const walk = [&](prefix_pin const& pin, auto visit) { // upwards: visit(blocks from the end, block)
+    std::uint32_t i = 0;
     for (auto at = pin.node(); at && !is_root(at); at = node_id{above[at.value()]}) {
-      path.insert(path.end(), blocks_of[at.value()].rbegin(), blocks_of[at.value()].rend());
+      auto const& blocks = blocks_of[at.value()];
+      std::for_each(blocks.rbegin(), blocks.rend(), [&](block_id block) { visit(i++, block); });
     }
-    return path;
   };
   // A block is not ready if a sequence whose tickets are not all reached wrote it, or may still write behind what is read of
   // it. A private block of forks may have been left by another holder that was writing.
@@ -50,26 +50,27 @@ auto cache_core<Policies>::abandon(timeline_id timeline) -> expected<block_count
     for (auto j = from; j < s.table.size(); ++j) { unready[s.table[j].value()] = 1; }
   };
   auto const cut_back = [&](record_type& record) { // to before the first block that is not ready
-    auto& s = record.state;
-    auto const path = path_of(s.pin);
-    for (std::uint32_t j = 0; j < s.table.size(); ++j) {
-      if (unready[s.table[j].value()] == 0 && (j >= s.pinned || unready[path[s.pinned - 1 - j].value()] == 0)) {
-        continue;
-      }
-      cut(record, std::min(j * geometry_.block_tokens(), s.committed), [&](block_id) { ++lost_; });
-      return true;
+    auto const& s = record.state;
+    auto first = s.table.size();
+    for (std::uint32_t j = 0; j < first; ++j) {
+      if (unready[s.table[j].value()] != 0) { first = j; }
     }
-    return false;
+    walk(s.pin, [&](std::uint32_t i, block_id block) {
+      if (unready[block.value()] != 0) { first = std::min(first, s.pinned - 1 - i); }
+    });
+    if (first == s.table.size()) { return false; }
+    cut(record, std::min(first * geometry_.block_tokens(), s.committed), [&](block_id) { ++lost_; });
+    return true;
   };
   for (auto const& record : live_) { mark(record); }
   for (auto const& list : draining_) {
     for (auto const& record : list) { mark(record); }
   }
-  for (std::uint32_t u = 0; u <= t;
-       ++u) { // what waits for an earlier timeline would have waited for this one afterwards
+  for (std::uint32_t u = 0; u <= t; ++u) { // who waits for an earlier timeline would wait for this one next
     late_pins_[u].for_each([&](prefix_pin const& pin, std::uint32_t count) {
-      auto const path = path_of(pin);
-      for (std::uint32_t i = 0; i < std::min<std::size_t>(count, path.size()); ++i) { unready[path[i].value()] = 1; }
+      walk(pin, [&](std::uint32_t i, block_id block) {
+        if (i < count) { unready[block.value()] = 1; }
+      });
     });
   }
   for (auto& record : live_) {
@@ -82,13 +83,12 @@ auto cache_core<Policies>::abandon(timeline_id timeline) -> expected<block_count
   }
   for (std::uint32_t u = 0; u < timelines; ++u) {
     late_pins_[u].change_each([&](prefix_pin& pin, std::uint32_t& count) {
-      auto const path = path_of(pin);
-      auto keep = path.size(); // from the root
-      for (std::size_t i = 0; i < path.size(); ++i) {
-        if (unready[path[i].value()] != 0) { keep = path.size() - 1 - i; }
-      }
-      if (keep == path.size()) { return; }
-      auto shorter = index_.pin_back(pin, block_count{static_cast<std::uint32_t>(path.size() - keep)});
+      std::uint32_t back = 0;
+      walk(pin, [&](std::uint32_t i, block_id block) {
+        if (unready[block.value()] != 0) { back = i + 1; }
+      });
+      if (back == 0) { return; }
+      auto shorter = index_.pin_back(pin, block_count{back});
       index_.release(std::move(pin));
       pin = std::move(shorter);
       count = 0;
