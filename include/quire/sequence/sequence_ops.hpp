@@ -135,6 +135,14 @@ public:
     return geometry_.index(s.committed) != full_before ? settle(s) : settle_result{};
   }
 
+  /// Makes the last block of the table, which the open plan took, one of \p s: the part of `commit` that a decode step with a
+  /// block of its own needs.
+  auto commit_block(sequence_state& s) -> void {
+    pool_->apply(s.table[s.table.size() - 1], Pool::event_type::commit);
+    s.table_before = s.table.size();
+    s.writer = true;
+  }
+
   /// Tells the ids of committed positions that were unknown; publishes what is full.
   /// \pre `known + tokens.size() <= committed`; where a block is shared these are the tokens it was computed for. \source B17
   auto resolve(sequence_state& s, std::span<token_id const> tokens) -> settle_result {

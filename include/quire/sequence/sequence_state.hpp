@@ -24,14 +24,14 @@ namespace quire {
 /// (1) known ≤ committed ≤ reserved; (2) the table covers `reserved`; (3) the first `pinned` entries lie on the pinned
 /// path, of which `twins` are own copies; (4) every other entry counts this sequence as a holder in the pool.
 struct sequence_state {
-  page_table table;               ///< Logical to physical blocks.
-  prefix_pin pin;                 ///< Path in the prefix index.
-  std::uint32_t pinned = 0;       ///< [blocks] covered by the pin.
-  std::uint32_t twins = 0;        ///< [blocks] of them that are own copies of an indexed block.
   std::uint32_t committed = 0;    ///< [tokens] computed and ordered before every reader.
   std::uint32_t known = 0;        ///< [tokens] whose ids are known.
   std::uint32_t reserved = 0;     ///< [tokens] with room; beyond `committed` only while a plan is open.
   std::uint32_t table_before = 0; ///< [blocks] Table size before the open plan.
+  std::uint32_t pinned = 0;       ///< [blocks] covered by the pin.
+  std::uint32_t twins = 0;        ///< [blocks] of them that are own copies of an indexed block.
+  page_table table;               ///< Logical to physical blocks.
+  prefix_pin pin;                 ///< Path in the prefix index.
   block_id copy_source;           ///< Shared block that the open plan copies from.
   bool writer = false;            ///< May write the partial last block although others read it.
   bool skip_write = false; ///< The next position is stored already in a shared block: compute it, write nothing (S22).

@@ -72,39 +72,45 @@ public:
     positions_ += q;
     query_start_[r + 1] = static_cast<std::int32_t>(positions_);
   }
-  /// Writes rows with one new position each whose tables are shown already. A copy of the pointers and counts that it
-  /// needs: `take` brings the counts back.
+  /// The same with one new position at \p slot. \pre there is room for it
+  auto add(std::uint64_t stamp, page_table const& table, std::uint32_t committed, std::int64_t slot) -> void {
+    next_row(stamp, table);
+    --used_;
+    appender().write(0, committed, slot);
+    take(1);
+  }
+  /// Writes rows with one new position each whose tables are shown already. Holds the places of the first of them, so that one
+  /// count serves them all; `take` tells the rows how many there were.
   class row_appender {
   public:
     explicit row_appender(batch_rows& rows) noexcept
-        : rows_{rows.rows_.data()}, length_{rows.length_.data()}, query_start_{rows.query_start_.data()},
-          slot_{rows.slot_.data()}, position_{rows.position_.data()}, positions_{rows.positions_}, used_{rows.used_} {}
-    /// True if the next row shows \p table.
-    [[nodiscard]] auto shows(std::uint64_t stamp, page_table const& table) const noexcept -> bool {
-      return rows_[used_].stamp == stamp && rows_[used_].filled >= table.size();
+        : rows_{rows.rows_.data() + rows.used_}, length_{rows.length_.data() + rows.used_},
+          query_start_{rows.query_start_.data() + rows.used_ + 1}, slot_{rows.slot_.data() + rows.positions_},
+          position_{rows.position_.data() + rows.positions_}, first_{static_cast<std::int32_t>(rows.positions_) + 1} {}
+    /// True if row \p k from here shows the \p blocks blocks of the table with \p stamp.
+    [[nodiscard]] auto shows(std::size_t k, std::uint64_t stamp, std::uint32_t blocks) const noexcept -> bool {
+      return rows_[k].stamp == stamp && rows_[k].filled >= blocks;
     }
-    /// Adds the next row with one new position at \p slot behind \p committed.
-    auto append(std::uint32_t committed, std::int64_t slot) noexcept -> void {
-      length_[used_] = static_cast<std::int32_t>(committed + 1);
-      slot_[positions_] = slot;
-      position_[positions_] = static_cast<std::int32_t>(committed);
-      query_start_[++used_] = static_cast<std::int32_t>(++positions_);
+    /// Writes row \p k from here: one new position at \p slot behind \p committed.
+    auto write(std::size_t k, std::uint32_t committed, std::int64_t slot) const noexcept -> void {
+      length_[k] = static_cast<std::int32_t>(committed + 1);
+      slot_[k] = slot;
+      position_[k] = static_cast<std::int32_t>(committed);
+      query_start_[k] = first_ + static_cast<std::int32_t>(k);
     }
 
   private:
-    friend class batch_rows;
     row_state const* rows_;
     std::int32_t* length_;
     std::int32_t* query_start_;
     std::int64_t* slot_;
     std::int32_t* position_;
-    std::size_t positions_;
-    std::uint32_t used_;
+    std::int32_t first_;
   };
   [[nodiscard]] auto appender() noexcept -> row_appender { return row_appender{*this}; }
-  auto take(row_appender const& done) noexcept -> void {
-    positions_ = done.positions_;
-    used_ = done.used_;
+  auto take(std::uint32_t written) noexcept -> void {
+    positions_ += written;
+    used_ += written;
   }
   /// Ends the step: rows beyond it show nothing.
   auto end() -> void {

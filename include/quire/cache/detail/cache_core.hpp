@@ -210,6 +210,10 @@ public:
     for (std::size_t i = 0; (i = add_lanes(*slot, i, count, item_of, rows)) < count; ++i) {
       auto const item = item_of(i);
       auto& record = *item.record;
+      if (record.at_block && decodes(record, item) && add_next_block(*slot, record, item.ids.front())) {
+        slot->results[i] = {errc::ok, row_id{rows++}};
+        continue;
+      }
       auto const status = add_item(*slot, record, item.tokens, item.ids);
       if (status == errc::ok) { record.loads = item.loaded; }
       slot->results[i] = {status, status == errc::ok ? row_id{rows++} : row_id::none()};
@@ -245,12 +249,13 @@ public:
     slot.until = until;
     auto all = true;
     std::uint32_t decoded = 0;
-    auto ids = std::span<token_id const>{slot.ids};
+    auto ids = std::span<token_id const>{slot.ids.begin(), slot.ids.size()};
     for (auto& item : slot.items) {
       auto& record = *item.record;
       record.plan_open = false;
       note_ticket(record, timeline, until);
       if (item.lane > 0 && !record.ending && silent) {
+        if (item.fresh) { ops_.commit_block(record.state); }
         commit_in_lane(record, item.lane - 1, ids.front());
         ++decoded;
         ids = ids.subspan(1);
@@ -292,10 +297,8 @@ public:
         if (pool_.state(block) != pool_type::state_type::condemned) { discard(block, retire); }
       });
       record.plan_open = false;
-      if (item.lane == 0) {
-        promise(record, record.ending ? 0 : record.owed);
-        record.state.skip_write = record.state.skip_write || record.diverges;
-      }
+      if (item.lane == 0 || item.fresh) { promise(record, record.ending ? 0 : record.owed); }
+      if (item.lane == 0) { record.state.skip_write = record.state.skip_write || record.diverges; }
       open_lane(record);
       if (launched) { note_ticket(record, slot.timeline, until); }
     }
@@ -469,6 +472,7 @@ private:
     record.plan_open = record.ending = record.counted = record.resumed = false;
     record.phase = phase_type::waiting;
     record.lane = 0;
+    record.at_block = false;
     record.stamp = ++stamps_;
     promise(record, owes(record));
     columns_ = std::max(columns_, geometry_.blocks(limit));
@@ -495,11 +499,17 @@ private:
     auto const j = geometry_.index(s.committed);
     auto const offset = geometry_.offset(s.committed);
     record.lane = 0;
-    if (offset == 0 || j >= s.table.size() || j < s.pinned || !s.writer || s.skip_write) { return; }
+    record.at_block = false;
     if (s.known != s.committed || !record.counted || record.covered < record.prompt || record.covered > s.committed) {
       return;
     }
+    if (j >= s.table.size()) {
+      record.at_block = record.limit > s.committed && options_.scrub != scrub_rule::on_reuse;
+      return;
+    }
+    if (offset == 0 || j < s.pinned || !s.writer || s.skip_write) { return; }
     record.lane = std::min(geometry_.block_tokens() - offset, record.limit - s.committed);
+    record.lane_blocks = s.table.size();
     record.lane_slot = s.table.slot(geometry_, token_pos{s.committed});
   }
   /// Adds items from \p i on while they need nothing but the next slot of a block that their row shows already; returns the
@@ -508,31 +518,68 @@ private:
   template <class ItemOf>
   auto add_lanes(slot_type& slot, std::size_t i, std::size_t count, ItemOf const& item_of, std::uint32_t& rows)
       -> std::size_t {
-    auto out = slot.rows.appender();
-    auto* const results = slot.results.data();
-    for (; i < count; ++i) {
-      auto const item = item_of(i);
+    auto const out = slot.rows.appender();
+    auto* const items = slot.items.end_place();
+    auto* const ids = slot.ids.end_place();
+    auto* const results = slot.results.data() + i;
+    std::uint32_t k = 0;
+    for (; i < count; ++i, ++k) {
+      auto const& item = item_of(i);
       auto& record = *item.record;
       auto& s = record.state;
-      if (record.lane == 0 || item.ids.size() != 1 || item.loaded || record.epoch < restart_below_) { break; }
-      if (!out.shows(record.stamp, s.table)) { break; }
-      results[i] = {errc::ok, row_id{rows++}};
-      append(slot.items, {&record, 1, record.lane});
-      append(slot.ids, item.ids.front());
+      if (record.lane == 0 || !decodes(record, item)) { break; }
+      if (!out.shows(k, record.stamp, record.lane_blocks)) { break; }
+      results[k] = {errc::ok, row_id{rows + k}};
+      items[k] = {&record, 1, 0, record.lane};
+      ids[k] = item.ids.front();
       record.lane = 0;
       record.plan_open = true;
       s.reserved = s.committed + 1;
-      out.append(s.committed, record.lane_slot);
+    }
+    for (std::uint32_t j = 0; j < k; ++j) { // a loop of its own: together they need more registers than there are
+      auto& record = *items[j].record;
+      out.write(j, record.state.committed, record.lane_slot);
       if constexpr (timelines > 1) { wait_for_others(slot, record); }
     }
-    slot.rows.take(out);
+    slot.items.add(k);
+    slot.ids.add(k);
+    slot.rows.take(k);
+    rows += k;
     return i;
   }
-  /// `push_back` where room is reserved: without the way to grow.
-  template <class T>
-  static auto append(std::vector<T>& to, std::type_identity_t<T> const& value) noexcept -> void {
-    if (to.size() == to.capacity()) { __builtin_unreachable(); }
-    to.push_back(value);
+  template <class Item>
+  [[nodiscard]] auto decodes(record_type const& record, Item const& item) const noexcept -> bool {
+    return item.ids.size() == 1 && !item.loaded && record.epoch >= restart_below_;
+  }
+  /// The step of a decoding sequence whose last block is full: one block, one slot. False if that takes more.
+  /// \pre there is room for the item and its id
+  auto add_next_block(slot_type& slot, record_type& record, token_id id) -> bool {
+    auto& s = record.state;
+    if (record.plan_open) { return false; }
+    auto block = pool_.try_allocate();
+    if (!block) {
+      if (evictable() == block_count{}) { return false; }
+      slot.fresh.resize(1);
+      take(slot, 1);
+      block = slot.fresh.front();
+    }
+    note_lane(record);
+    *slot.items.end_place() = {&record, 1, 1, std::min(geometry_.block_tokens(), record.limit - s.committed)};
+    slot.items.add(1);
+    *slot.ids.end_place() = id;
+    slot.ids.add(1);
+    record.at_block = false;
+    record.plan_open = true;
+    record.owed = record.outstanding;
+    promise(record, record.outstanding - std::min(record.outstanding, 1U));
+    s.table_before = s.table.size();
+    s.table.push_back(block);
+    s.reserved = s.committed + 1;
+    record.lane_blocks = s.table.size();
+    record.lane_slot = std::int64_t{block.value()} * geometry_.block_tokens();
+    if constexpr (timelines > 1) { wait_for_others(slot, record); }
+    slot.rows.add(record.stamp, s.table, s.committed, record.lane_slot);
+    return true;
   }
   auto commit_in_lane(record_type& record, std::uint32_t left, token_id id) -> void {
     auto& s = record.state;
@@ -582,11 +629,13 @@ private:
     }
     record.diverges = diverges;
     note_lane(record);
-    slot.items.push_back({&record, q, 0});
+    *slot.items.end_place() = {&record, q & 0x7fff'ffffU, 0, 0}; // within `max_positions`
+    slot.items.add(1);
     record.lane = 0;
+    record.at_block = false;
     record.owed = record.outstanding;
     record.ids_known = !ids.empty();
-    keep_ids(slot, ids);
+    slot.ids.append(ids);
     record.plan_open = true;
     if (need > 0) {
       reserve_with_blocks(slot, record, q, need);
@@ -596,13 +645,6 @@ private:
     if constexpr (timelines > 1) { wait_for_others(slot, record); }
     slot.rows.add(record.stamp, s.table, s.committed, q, s.skip_write);
     return errc::ok;
-  }
-  auto keep_ids(slot_type& slot, std::span<token_id const> ids) -> void {
-    if (ids.size() == 1) { // decode
-      slot.ids.push_back(ids.front());
-    } else {
-      slot.ids.insert(slot.ids.end(), ids.begin(), ids.end());
-    }
   }
   [[gnu::noinline]] auto reserve_with_blocks(slot_type& slot, record_type& record, std::uint32_t q, std::uint32_t need)
       -> void {

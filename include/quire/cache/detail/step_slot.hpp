@@ -5,6 +5,7 @@
 /// The state of one step between plan and ticket.
 
 #include <quire/cache/detail/batch_rows.hpp>
+#include <quire/cache/detail/step_list.hpp>
 #include <quire/cache/step.hpp>
 #include <quire/core/types.hpp>
 #include <quire/view/action.hpp>
@@ -22,18 +23,20 @@ template <class Record>
 struct step_slot {
   struct planned_item {
     Record* record;
-    std::uint32_t tokens;
-    std::uint32_t lane; // [tokens] its lane before the plan; 0 unless it needed nothing but a slot
+    std::uint32_t tokens : 31;
+    std::uint32_t fresh : 1; // its one position lies in a block of its own
+    std::uint32_t
+        lane; // [tokens] its lane with this position; 0 unless it needs nothing but a slot, or a slot and a block
   };
 
   step_slot(std::uint32_t rows_wanted, block_geometry geometry) : rows{rows_wanted, geometry} {}
 
   batch_rows rows;
   batch_view view;
-  std::vector<planned_item> items;
+  step_list<planned_item> items;
   std::vector<step_result> results;
   std::vector<action> actions;
-  std::vector<token_id> ids;     // of all items that gave them, in order
+  step_list<token_id> ids;       // of all items that gave them, in order
   std::vector<block_id> fresh;   // blocks of the item at hand
   std::vector<block_id> claimed; // victims of the whole plan
   step_phase phase = step_phase::idle;
