@@ -5,13 +5,13 @@
 /// The policies of the block room: which free block is handed out, when in-flight work is over, which
 /// life cycle blocks have. Semantics that no compiler sees: docs/concepts.
 
-#include <quire/block/block_state.hpp>
 #include <quire/core/types.hpp>
 
 #include <concepts>
 #include <cstddef>
 #include <optional>
 #include <span>
+#include <type_traits>
 
 namespace quire {
 

@@ -5,10 +5,12 @@
 /// Free blocks as a ring.
 
 #include <quire/block/concepts.hpp>
+#include <quire/core/types.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace quire {

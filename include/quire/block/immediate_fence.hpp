@@ -5,6 +5,7 @@
 /// The null fence: work is over when the call that started it returns.
 
 #include <quire/block/concepts.hpp>
+#include <quire/core/types.hpp>
 
 #include <cstddef>
 

@@ -5,6 +5,7 @@
 /// Free blocks as a stack.
 
 #include <quire/block/concepts.hpp>
+#include <quire/core/types.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -6,9 +6,10 @@
 
 #include <quire/block/concepts.hpp>
 #include <quire/core/detail/bit_tree.hpp>
+#include <quire/core/types.hpp>
 
-#include <cstddef>
 #include <cstdint>
+#include <span>
 
 namespace quire {
 

@@ -5,6 +5,9 @@
 /// The null allocation policy.
 
 #include <quire/block/concepts.hpp>
+#include <quire/core/types.hpp>
+
+#include <span>
 
 namespace quire {
 

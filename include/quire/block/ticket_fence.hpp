@@ -6,6 +6,7 @@
 
 #include <quire/block/concepts.hpp>
 #include <quire/block/fwd.hpp>
+#include <quire/core/types.hpp>
 
 #include <array>
 #include <cstddef>

@@ -4,6 +4,7 @@
 /// \file
 /// How large a cache is and how it behaves.
 
+#include <quire/core/strong.hpp>
 #include <quire/core/types.hpp>
 
 #include <cstdint>

@@ -12,21 +12,34 @@
 /// Handles (`sequence`, `step_plan`) are move-only; dropping one undoes or releases what it stands for. They refer to the
 /// cache, which outlives them. One thread owns a cache, unless its lock policy says otherwise.
 
+#include <quire/block/concepts.hpp>
+#include <quire/cache/admission.hpp>
 #include <quire/cache/cache_options.hpp>
-#include <quire/cache/detail/cache_audit.hpp>
+#include <quire/cache/detail/cache_audit.hpp> // IWYU pragma: keep, definitions
 #include <quire/cache/detail/cache_core.hpp>
-#include <quire/cache/detail/cache_maintenance.hpp>
+#include <quire/cache/detail/cache_maintenance.hpp> // IWYU pragma: keep, definitions
+#include <quire/cache/detail/step_slot.hpp>
 #include <quire/cache/fwd.hpp>
-#include <quire/cache/policies.hpp>
+#include <quire/cache/lock.hpp>
+#include <quire/cache/policies.hpp> // IWYU pragma: keep, a default
 #include <quire/cache/refusal.hpp>
 #include <quire/cache/requests.hpp>
 #include <quire/cache/step.hpp>
+#include <quire/core/checked.hpp>
 #include <quire/core/config_error.hpp>
 #include <quire/core/contract.hpp>
+#include <quire/core/errc.hpp>
 #include <quire/core/expected.hpp>
+#include <quire/core/types.hpp>
+#include <quire/identity/compute_identity.hpp>
+#include <quire/identity/sharing_domain.hpp>
 #include <quire/model/cache_layout.hpp>
 #include <quire/model/model_spec.hpp>
+#include <quire/observe/cache_statistics.hpp>
 #include <quire/observe/concepts.hpp>
+#include <quire/observe/event_ids.hpp>
+#include <quire/prefix/concepts.hpp>
+#include <quire/sequence/concepts.hpp>
 #include <quire/view/action.hpp>
 #include <quire/view/batch_view.hpp>
 

@@ -8,7 +8,6 @@
 #include <quire/core/types.hpp>
 
 #include <cstdint>
-#include <span>
 
 namespace quire {
 

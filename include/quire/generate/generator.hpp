@@ -35,9 +35,9 @@
 #include <quire/generate/generator_options.hpp>
 #include <quire/generate/instant.hpp>
 #include <quire/generate/kept_outputs.hpp>
-#include <quire/generate/no_drafter.hpp>
+#include <quire/generate/no_drafter.hpp> // IWYU pragma: keep, a default
 #include <quire/generate/random_state.hpp>
-#include <quire/generate/steady_clock.hpp>
+#include <quire/generate/steady_clock.hpp> // IWYU pragma: keep, a default
 #include <quire/generate/stop_reason.hpp>
 #include <quire/generate/token_sampler.hpp>
 #include <quire/model/work.hpp>

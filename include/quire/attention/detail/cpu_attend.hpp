@@ -511,6 +511,7 @@ private:
     return queries_.query[l.cell * params_.key_width + d] * scale;
   }
   template <class Order>
+  // NOLINTNEXTLINE(readability-non-const-parameter): written through an index that depends on Order
   void place_query(lane const& l, float* to) const noexcept {
     for (std::size_t d = 0; d < key_.padded(); ++d) {
       to[Order::place(d)] = d < params_.key_width ? scaled(l, d) : 0.0F;

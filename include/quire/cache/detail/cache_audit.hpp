@@ -5,6 +5,8 @@
 /// Proving the invariants of a live cache from scratch (B12).
 
 #include <quire/cache/detail/cache_core.hpp>
+#include <quire/prefix/node_id.hpp>
+#include <quire/prefix/prefix_pin.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -42,7 +44,6 @@ auto cache_core<Policies>::audit() const -> std::string {
     node_of[blocks.back()] = node.value();
   });
   std::uint64_t promised = 0;
-  std::string broken;
   auto const check = [&](record_type const& record) {
     auto const& s = record.state;
     auto const name = "sequence " + std::to_string(record.number.value());

@@ -24,12 +24,28 @@
 #include <quire/core/checked.hpp>
 #include <quire/core/config_error.hpp>
 #include <quire/core/contract.hpp>
+#include <quire/core/errc.hpp>
 #include <quire/core/expected.hpp>
+#include <quire/core/types.hpp>
+#include <quire/identity/compute_identity.hpp>
 #include <quire/identity/digest_scheme.hpp>
+#include <quire/identity/scope_key.hpp>
+#include <quire/identity/sharing_domain.hpp>
+#include <quire/observe/admit_event.hpp>
+#include <quire/observe/cache_statistics.hpp>
+#include <quire/observe/commit_event.hpp>
 #include <quire/observe/counting_observer.hpp>
+#include <quire/observe/event_ids.hpp>
+#include <quire/observe/evict_event.hpp>
 #include <quire/observe/null_observer.hpp>
+#include <quire/observe/publish_event.hpp>
+#include <quire/observe/refuse_event.hpp>
+#include <quire/observe/release_event.hpp>
+#include <quire/prefix/prefix_match.hpp>
+#include <quire/prefix/prefix_pin.hpp>
 #include <quire/sequence/block_geometry.hpp>
 #include <quire/sequence/sequence_ops.hpp>
+#include <quire/view/action.hpp>
 
 #include <boost/intrusive/list.hpp>
 

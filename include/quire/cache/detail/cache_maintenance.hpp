@@ -5,10 +5,19 @@
 /// The rare operations of `cache_core`: giving up a lost timeline, and moving blocks together.
 
 #include <quire/cache/detail/cache_core.hpp>
+#include <quire/cache/detail/step_slot.hpp>
+#include <quire/core/contract.hpp>
+#include <quire/core/errc.hpp>
+#include <quire/core/expected.hpp>
+#include <quire/core/types.hpp>
+#include <quire/prefix/node_id.hpp>
+#include <quire/prefix/prefix_pin.hpp>
+#include <quire/view/action.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 namespace quire::detail {

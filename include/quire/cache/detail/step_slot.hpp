@@ -8,7 +8,9 @@
 #include <quire/cache/detail/step_list.hpp>
 #include <quire/cache/step.hpp>
 #include <quire/core/types.hpp>
+#include <quire/sequence/block_geometry.hpp>
 #include <quire/view/action.hpp>
+#include <quire/view/batch_view.hpp>
 
 #include <cstdint>
 #include <vector>
