@@ -62,6 +62,7 @@
 #include <quire/block/no_allocation.hpp>
 #include <quire/block/ticket_fence.hpp>
 #include <quire/cache/admission.hpp>
+#include <quire/cache/cache_group.hpp>
 #include <quire/cache/cache_options.hpp>
 #include <quire/cache/kv_cache.hpp>
 #include <quire/cache/lock.hpp>

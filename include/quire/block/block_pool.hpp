@@ -78,6 +78,11 @@ public:
   /// of the caller and is refused before anything changes (S25).
   auto apply(block_id block, event_type event) -> void { set_state(block, after(state(block), event)); }
 
+  /// Adds a holder to a published block, which may have none.
+  auto hold(block_id block) -> void {
+    QUIRE_EXPECTS(state(block) == state_type::published);
+    ++words_[block.value()];
+  }
   /// Adds a holder. \pre \p block has one.
   auto retain(block_id block) -> void {
     QUIRE_EXPECTS(holders(block) > 0);

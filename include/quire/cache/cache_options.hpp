@@ -4,10 +4,12 @@
 /// \file
 /// How large a cache is and how it behaves.
 
+#include <quire/cache/cache_group.hpp>
 #include <quire/core/strong.hpp>
 #include <quire/core/types.hpp>
 
 #include <cstdint>
+#include <vector>
 
 namespace quire {
 
@@ -34,7 +36,7 @@ enum class running_requests : std::uint8_t {
   must_restart,     ///< Their next step is refused with `errc::stale_epoch`.
 };
 
-/// Options of a cache. Give `bytes` or `blocks`.
+/// Options of a cache. Give `bytes` or `blocks`; or a model, which fills in what is not given.
 struct cache_options {
   byte_count bytes{};                   ///< [bytes] for blocks; used if `blocks` is 0.
   block_count blocks{};                 ///< [blocks] in the pool; 0 = as many as `bytes` hold.
@@ -46,6 +48,10 @@ struct cache_options {
   std::uint32_t batch_buffers = 2;      ///< Views that may be in flight at once.
   bool skip_writes = true;              ///< The backend honours slot −1; if not, a full hit copies one block (S22).
   scrub_rule scrub = scrub_rule::never; ///< When blocks are scrubbed.
+  token_count max_append{};             ///< [tokens] one step adds to a sequence at most, which bounds what its windows
+                                        ///< hold at once; 0 = as many as its budget.
+  std::vector<cache_group> groups{}; ///< Layer groups by number; empty = one that keeps everything. `blocks` are those
+                                     ///< of the groups that keep everything (and of the index, if there is none).
 };
 
 } // namespace quire

@@ -149,6 +149,11 @@ public:
     [[nodiscard]] auto resolved() const -> token_count { return token_count{record().state.known}; }
     /// [blocks] in its table, an open plan's included.
     [[nodiscard]] auto blocks() const -> std::span<block_id const> { return record().state.table.blocks(); }
+    /// [blocks] in its table of layer group \p group; `none()` where a window has given a block up.
+    [[nodiscard]] auto blocks(group_id group) const -> std::span<block_id const> {
+      auto const w = state_->core.window_number(group);
+      return w ? std::span<block_id const>{record().groups[*w].blocks} : blocks();
+    }
     /// [blocks] of them that other sequences can match.
     [[nodiscard]] auto shared_blocks() const -> block_count {
       return block_count{record().state.pinned - record().state.twins};
@@ -229,6 +234,11 @@ public:
     }
     /// What the backend reads and writes; immutable until the ticket given at commit is reached.
     [[nodiscard]] auto view() const -> batch_view const& { return slot().view; }
+    /// The same for the layers of \p group. Of a window, cells are -1 where no query of the step can see.
+    [[nodiscard]] auto view(group_id group) const -> batch_view const& {
+      auto const w = state_->core.window_number(group);
+      return w ? slot().groups[*w].view : slot().view;
+    }
 
   private:
     friend class kv_cache;
@@ -367,6 +377,16 @@ public:
     guard const hold{*state_};
     return state_->core.truncate(record, length.value());
   }
+  /// The first length from \p target on to which \p s can be cut back and go on: windows that moved on have given up what
+  /// shorter ones need. \errors errc::out_of_range beyond the length; errc::not_resident if there is none. \source S30
+  [[nodiscard]] auto resumable_length(sequence const& s, token_count target) const -> expected<token_count> {
+    auto& record = checked(s);
+    guard const hold{*state_};
+    if (target > s.length()) { return refuse(errc::out_of_range); }
+    auto const length = state_->core.resumable(record, target.value());
+    if (!length) { return refuse(errc::not_resident); }
+    return token_count{*length};
+  }
   /// Cuts off the last \p count positions. \errors as `truncate`
   auto drop_last(sequence const& s, token_count count) -> expected<void> {
     if (count > s.length()) { return refuse(errc::out_of_range); }
@@ -452,6 +472,26 @@ public:
   [[nodiscard]] auto block_tokens() const -> token_count { return token_count{state_->core.geometry().block_tokens()}; }
   /// State of \p block in its life cycle. \pre it belongs to the pool.
   [[nodiscard]] auto block_state_of(block_id block) const { return state_->core.pool().state(block); }
+  /// [blocks] of layer group \p group: in its pool, free, and idle (found by matches, held by nobody).
+  [[nodiscard]] auto capacity(group_id group) const -> block_count {
+    auto const w = state_->core.window_number(group);
+    return w ? state_->core.window(*w).pool().capacity() : capacity();
+  }
+  /// See `capacity(group)`.
+  [[nodiscard]] auto free_blocks(group_id group) const -> block_count {
+    auto const w = state_->core.window_number(group);
+    return w ? state_->core.window(*w).pool().free_blocks() : free_blocks();
+  }
+  /// See `capacity(group)`.
+  [[nodiscard]] auto evictable_blocks(group_id group) const -> block_count {
+    auto const w = state_->core.window_number(group);
+    return w ? state_->core.window(*w).idle() : evictable_blocks();
+  }
+  /// [blocks] of layer group \p group that are owed to admitted sequences.
+  [[nodiscard]] auto promised_blocks(group_id group) const -> block_count {
+    auto const w = state_->core.window_number(group);
+    return w ? block_count{state_->core.window(*w).promised()} : promised_blocks();
+  }
   /// The prefix index, to look up keys and digests; do not change it.
   [[nodiscard]] auto index() const -> index_type const& { return state_->core.index(); }
   /// The eviction policy, for those that must be told something (`optimal_eviction`).

@@ -18,6 +18,7 @@ struct refusal {
   block_count promised{};      ///< Blocks owed to those that run.
   block_count available{};     ///< Blocks free or evictable.
   block_count capacity{};      ///< Blocks in the pool.
+  group_id group{0};           ///< The layer group whose pool it is.
 
   /// What was wrong, with figures, and what would work.
   [[nodiscard]] auto message() const -> std::string {

@@ -21,6 +21,7 @@ enum class errc : std::uint8_t {
   zero_output,        ///< An output budget of zero tokens (S39).
   zero_tokens,        ///< A step item without positions to compute.
   over_budget,        ///< The step exceeds the positions the request asked for at admission.
+  beyond_append,      ///< The step adds more positions to one sequence than its windows have room for.
   plan_open,          ///< The sequence, or the cache, has a plan that is neither committed nor dropped.
   views_in_flight,    ///< Every batch buffer is held by a view whose ticket is not reached.
   too_many_rows,      ///< More items than rows of the batch view.
@@ -51,6 +52,8 @@ enum class errc : std::uint8_t {
   case errc::zero_tokens: return "the step item has no positions: leave it out or give it at least one";
   case errc::over_budget:
     return "the step exceeds the positions promised at admission: admit with a larger max_output or draft";
+  case errc::beyond_append:
+    return "the step adds more positions to one sequence than max_append: split it or configure a larger one";
   case errc::plan_open: return "a plan is still open: commit or drop it first";
   case errc::views_in_flight:
     return "every batch buffer is in flight: wait for a ticket or configure more batch buffers";

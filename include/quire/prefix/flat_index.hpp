@@ -120,8 +120,8 @@ public:
         auto const idle = nodes_[twin].busy == 0;
         acquire(twin);
         step_down(pin, twin, false);
-        if (!idle) { return {block_count{done}, true}; }
-        return {block_count{done + 1}, false, block_id{std::exchange(nodes_[twin].block, block.value())}};
+        if (!idle) { return {block_count{done}, true, block_id{nodes_[twin].block}}; }
+        return {block_count{done + 1}, false, {}, block_id{std::exchange(nodes_[twin].block, block.value())}};
       }
       auto const n = new_node();
       nodes_[n] = {here, block.value(), 1, 0, 0, {}};

@@ -23,7 +23,8 @@ struct prefix_match {
 struct publish_result {
   block_count published; ///< Leading blocks that are in the index now.
   bool duplicate =
-      false; ///< The next block exists already: the pin has moved to it and the caller's copy stays private.
+      false;          ///< The next block exists already: the pin has moved to it and the caller's copy stays private.
+  block_id twin = {}; ///< That block, if `duplicate`.
   block_id replaced =
       {}; ///< Equal block that nobody used and whose place the last published one took; it is the caller's now.
 };

@@ -179,11 +179,11 @@ public:
         if (auto const twin = find_child(here, hash, first); twin != 0) {
           auto const idle = nodes_[twin].busy == 0;
           descend(pin, twin);
-          if (!idle) { return {block_count{done}, true}; }
           auto& node = nodes_[pin.node().value()];
+          if (!idle) { return {block_count{done}, true, block_id{ids_of(node)[node.length - 1]}}; }
           auto& id = node.order != 0 ? *extents_.at(node.place) : node.place;
           static_cast<void>(store_.chain(digest, blocks[done].value()));
-          return {block_count{done + 1}, false, block_id{std::exchange(id, blocks[done].value())}};
+          return {block_count{done + 1}, false, {}, block_id{std::exchange(id, blocks[done].value())}};
         }
       }
       auto const taken = attach_child(pin, hash, blocks.subspan(done));

@@ -31,6 +31,16 @@ struct settle_result {
   std::uint32_t duplicates = 0; ///< [blocks] that were there already; the own copies stay private.
 };
 
+/// Whoever has nothing hanging on published blocks.
+struct sees_nothing {
+  /// Logical block \p j of the sequence is in the index as \p block.
+  static auto published(std::uint32_t j, block_id block) noexcept -> void {
+    static_cast<void>(j), static_cast<void>(block);
+  }
+  /// \p to took the place of \p from.
+  static auto replaced(block_id from, block_id to) noexcept -> void { static_cast<void>(from), static_cast<void>(to); }
+};
+
 /// Operations on `sequence_state`. \tparam Pool a `block_pool`. \tparam Index models `prefix_index`.
 template <class Pool, class Index>
 class sequence_ops {
@@ -108,10 +118,11 @@ public:
 
   /// Advances the length over everything reserved, whose ids are \p tokens, or unknown if empty. Publishes what is full.
   /// \param retire receives blocks whose last holder this was (state `retiring`) and, if it takes pins, the pin on a copied block.
+  /// \param seen as for `settle`
   /// \post (1) committed = reserved. \complexity O(new blocks)
   /// \source S26 (2, 4)
-  template <class Retire>
-  auto commit(sequence_state& s, std::span<token_id const> tokens, Retire retire) -> settle_result {
+  template <class Retire, class Seen = sees_nothing>
+  auto commit(sequence_state& s, std::span<token_id const> tokens, Retire retire, Seen seen = {}) -> settle_result {
     using event = typename Pool::event_type;
     QUIRE_EXPECTS(tokens.empty() || (tokens.size() == s.reserved - s.committed && s.known == s.committed));
     if (s.copy_source) {
@@ -132,7 +143,7 @@ public:
     s.skip_write = false;
     s.committed = s.reserved;
     s.table_before = s.table.size();
-    return geometry_.index(s.committed) != full_before ? settle(s) : settle_result{};
+    return geometry_.index(s.committed) != full_before ? settle(s, seen) : settle_result{};
   }
 
   /// Makes the last block of the table, which the open plan took, one of \p s: the part of `commit` that a decode step with a
@@ -145,7 +156,8 @@ public:
 
   /// Tells the ids of committed positions that were unknown; publishes what is full.
   /// \pre `known + tokens.size() <= committed`; where a block is shared these are the tokens it was computed for. \source B17
-  auto resolve(sequence_state& s, std::span<token_id const> tokens) -> settle_result {
+  template <class Seen = sees_nothing>
+  auto resolve(sequence_state& s, std::span<token_id const> tokens, Seen seen = {}) -> settle_result {
     QUIRE_EXPECTS(s.known + tokens.size() <= s.committed);
     // Positions in shared blocks have their tokens, which must be these; a writer owns all others.
     auto at = s.known;
@@ -157,12 +169,15 @@ public:
       ++at;
     }
     s.known = at;
-    return settle(s);
+    return settle(s, seen);
   }
 
   /// Publishes full blocks, moves onto equal ones that exist already, and turns holds on blocks that another holder
   /// published into pins.
-  auto settle(sequence_state& s) -> settle_result {
+  /// \param seen is told `seen.published(j, block)`: logical block j lies on the pinned path now, indexed as `block`, and
+  /// `seen.replaced(from, to)`: block `to` took the place of `from` in the index.
+  template <class Seen = sees_nothing>
+  auto settle(sequence_state& s, Seen seen = {}) -> settle_result {
     settle_result result;
     auto const full = geometry_.index(std::min(s.committed, s.known));
     while (s.pinned < s.table.size()) {
@@ -170,11 +185,12 @@ public:
       if (pool_->state(block) == Pool::state_type::published) {
         index_->adopt(s.pin, block);
         static_cast<void>(pool_->release(block)); // the hold has become the pin
+        seen.published(s.pinned, block);
         ++s.pinned;
       } else if (s.pinned < full && s.publishes) {
-        publish(s, full, result);
+        publish(s, full, result, seen);
       } else if (adoptable_behind(s)) {
-        follow(s);
+        follow(s, seen);
       } else {
         break;
       }
@@ -350,7 +366,8 @@ private:
     s.pinned = pinned;
   }
   /// Publishes the private full blocks from `pinned` on, up to and including the first that others hold too.
-  auto publish(sequence_state& s, std::uint32_t full, settle_result& result) -> void {
+  template <class Seen>
+  auto publish(sequence_state& s, std::uint32_t full, settle_result& result, Seen& seen) -> void {
     auto end = s.pinned;
     auto holders = 1U;
     while (end < full && holders == 1 && own(s.table[end])) { holders = pool_->holders(s.table[end++]); }
@@ -360,6 +377,8 @@ private:
       pool_->apply(blocks[i], Pool::event_type::publish);
       static_cast<void>(pool_->release(blocks[i])); // the own hold has become the pin
     }
+    if (done.replaced) { seen.replaced(done.replaced, blocks[done.published.value() - 1]); }
+    for (std::uint32_t i = 0; i < done.published.value(); ++i) { seen.published(s.pinned + i, blocks[i]); }
     s.pinned += done.published.value();
     result.published += done.published.value();
     if (done.replaced) {
@@ -368,6 +387,7 @@ private:
       ++result.duplicates;
     }
     if (done.duplicate) {
+      seen.published(s.pinned, done.twin);
       ++s.pinned;
       ++s.twins;
       ++result.duplicates;
@@ -384,10 +404,12 @@ private:
     return false;
   }
   /// Moves the pin onto the indexed twin of the first unpinned block. It exists, because a block below it is held.
-  auto follow(sequence_state& s) -> void {
+  template <class Seen>
+  auto follow(sequence_state& s, Seen& seen) -> void {
     auto const block = s.table[s.pinned];
     auto const done = index_->publish(s.pin, {&block, 1});
     QUIRE_EXPECTS(done.duplicate);
+    seen.published(s.pinned, done.twin);
     ++s.pinned;
     ++s.twins;
   }

@@ -9,7 +9,6 @@
 
 #include <quire/core/types.hpp>
 #include <quire/sequence/block_geometry.hpp>
-#include <quire/sequence/page_table.hpp>
 #include <quire/view/batch_view.hpp>
 #include <quire/view/table_delta.hpp>
 
@@ -17,6 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <numeric> // std::iota
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -26,10 +26,22 @@ namespace quire::detail {
 class batch_rows {
   struct row_state {
     std::uint64_t stamp = 0;  // of the sequence and table version it shows; 0 = none
-    std::uint32_t filled = 0; // columns that are not -1
+    std::uint32_t filled = 0; // columns that may not be -1
+    std::uint32_t gone = 0;   // [blocks] as in the table it shows
   };
 
 public:
+  /// What a row shows of a table: blocks from `base` on, of which those before `gone` may be given up (-1).
+  struct source {
+    std::uint64_t stamp; // of the table and its version
+    std::span<block_id const> blocks;
+    std::uint32_t base = 0;
+    std::uint32_t gone = 0;
+    [[nodiscard]] auto columns() const noexcept -> std::uint32_t {
+      return static_cast<std::uint32_t>(blocks.size()) - base;
+    }
+  };
+
   batch_rows(std::uint32_t rows, block_geometry geometry)
       : geometry_{geometry}, rows_(rows), first_position_(rows, 0), length_(rows, 0),
         query_start_(std::size_t{rows} + 1, 0) {
@@ -48,9 +60,8 @@ public:
     if (columns > columns_) { widen(std::max(columns, columns_ * 2)); }
   }
   /// Adds the next row: \p q new positions behind \p committed, the first of them without a write if \p skip_first.
-  auto add(std::uint64_t stamp, page_table const& table, std::uint32_t committed, std::uint32_t q, bool skip_first)
-      -> void {
-    auto const r = next_row(stamp, table);
+  auto add(source const& from, std::uint32_t committed, std::uint32_t q, bool skip_first) -> void {
+    auto const r = next_row(from);
     length_[r] = static_cast<std::int32_t>(committed + q);
     if (auto const room = positions_ + q + rows_.size(); room > slot_.size()) {
       make_room(room);
@@ -60,7 +71,7 @@ public:
     auto j = geometry_.index(committed);
     auto offset = geometry_.offset(committed);
     for (std::uint32_t i = 0; i < q;) { // block by block
-      auto const first = std::int64_t{table[j].value()} * geometry_.block_tokens() + offset;
+      auto const first = std::int64_t{from.blocks[j].value()} * geometry_.block_tokens() + offset;
       auto const n = std::min(geometry_.block_tokens() - offset, q - i);
       std::iota(slot + i, slot + i + n, first); // one loop per width, so that both are vectorised
       i += n;
@@ -73,8 +84,8 @@ public:
     query_start_[r + 1] = static_cast<std::int32_t>(positions_);
   }
   /// The same with one new position at \p slot. \pre there is room for it
-  auto add(std::uint64_t stamp, page_table const& table, std::uint32_t committed, std::int64_t slot) -> void {
-    next_row(stamp, table);
+  auto add(source const& from, std::uint32_t committed, std::int64_t slot) -> void {
+    next_row(from);
     --used_;
     appender().write(0, committed, slot);
     take(1);
@@ -87,9 +98,10 @@ public:
         : rows_{rows.rows_.data() + rows.used_}, length_{rows.length_.data() + rows.used_},
           query_start_{rows.query_start_.data() + rows.used_ + 1}, slot_{rows.slot_.data() + rows.positions_},
           position_{rows.position_.data() + rows.positions_}, first_{static_cast<std::int32_t>(rows.positions_) + 1} {}
-    /// True if row \p k from here shows the \p blocks blocks of the table with \p stamp.
-    [[nodiscard]] auto shows(std::size_t k, std::uint64_t stamp, std::uint32_t blocks) const noexcept -> bool {
-      return rows_[k].stamp == stamp && rows_[k].filled >= blocks;
+    /// True if row \p k from here shows \p columns of the table with \p stamp, and nothing that is \p gone.
+    [[nodiscard]] auto shows(std::size_t k, std::uint64_t stamp, std::uint32_t columns,
+                             std::uint32_t gone = 0) const noexcept -> bool {
+      return rows_[k].stamp == stamp && rows_[k].filled >= columns && rows_[k].gone >= gone;
     }
     /// Writes row \p k from here: one new position at \p slot behind \p committed.
     auto write(std::size_t k, std::uint32_t committed, std::int64_t slot) const noexcept -> void {
@@ -147,27 +159,34 @@ public:
 private:
   static constexpr std::int32_t nothing = -1;
 
-  auto next_row(std::uint64_t stamp, page_table const& table) -> std::uint32_t {
+  auto next_row(source const& from) -> std::uint32_t {
     auto const r = used_++;
     auto& row = rows_[r];
-    if (row.stamp != stamp) [[unlikely]] {
-      row.stamp = stamp;
-      show(r, table, 0);
-    } else if (row.filled < table.size()) {
-      show(r, table, row.filled);
+    auto const columns = from.columns();
+    if (row.stamp != from.stamp) [[unlikely]] {
+      row.stamp = from.stamp;
+      first_position_[r] = static_cast<std::int32_t>(from.base * geometry_.block_tokens());
+      show(r, from, 0, columns);
+      clear_from(r, columns);
+    } else {
+      if (row.gone < from.gone) [[unlikely]] {
+        show(r, from, std::max(row.gone, from.base) - from.base, std::min(from.gone - from.base, row.filled));
+      }
+      if (row.filled < columns) { show(r, from, row.filled, columns); }
     }
+    row.filled = columns;
+    row.gone = from.gone;
     return r;
   }
-  [[gnu::noinline]] auto show(std::uint32_t r, page_table const& table, std::uint32_t from) -> void {
+  /// Writes columns [\p begin, \p end) of row \p r.
+  [[gnu::noinline]] auto show(std::uint32_t r, source const& from, std::uint32_t begin, std::uint32_t end) -> void {
     auto* cells = &table_[std::size_t{r} * columns_];
-    for (auto c = from; c < table.size(); ++c) {
-      auto const block = static_cast<std::int32_t>(table[c].value());
+    for (auto c = begin; c < end; ++c) {
+      auto const block = static_cast<std::int32_t>(from.blocks[from.base + c].value()); // none is -1
       if (cells[c] == block) { continue; }
       cells[c] = block;
       delta_.push_back({static_cast<std::int32_t>(r), static_cast<std::int32_t>(c), block});
     }
-    clear_from(r, table.size());
-    rows_[r].filled = table.size();
   }
   auto clear_from(std::uint32_t r, std::uint32_t from) -> void {
     auto* cells = &table_[std::size_t{r} * columns_];

@@ -5,11 +5,15 @@
 /// Proving the invariants of a live cache from scratch (B12).
 
 #include <quire/cache/detail/cache_core.hpp>
+#include <quire/core/types.hpp>
+#include <quire/model/resident_range.hpp>
 #include <quire/prefix/node_id.hpp>
 #include <quire/prefix/prefix_pin.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -100,6 +104,9 @@ auto cache_core<Policies>::audit() const -> std::string {
     });
   }
   if (promised != promised_) { return "promised blocks are miscounted"; }
+  for (std::size_t g = 0; g < windows_.size(); ++g) {
+    if (auto text = audit_group(g, in_index); !text.empty()) { return text; }
+  }
   std::uint64_t free = 0;
   std::uint64_t retiring = 0;
   for (std::uint32_t b = 0; b < n; ++b) {
@@ -120,6 +127,71 @@ auto cache_core<Policies>::audit() const -> std::string {
     return "retiring blocks are neither waiting nor given up";
   }
   return index_.audit(pins);
+}
+
+/// The same for one window group. \param in_index by lead block: it is in the index
+template <class Policies>
+auto cache_core<Policies>::audit_group(std::size_t g, std::span<std::uint8_t const> in_index) const -> std::string {
+  auto const& window = windows_[g];
+  std::vector<std::uint32_t> holders(window.pool().capacity().value());
+  std::uint64_t held = 0;
+  std::uint64_t promised = 0;
+  auto const check = [&](record_type const& record) -> std::string {
+    auto const& s = record.state;
+    auto const& table = record.groups[g];
+    auto const name =
+        "sequence " + std::to_string(record.number.value()) + ", group " + std::to_string(window.id().value());
+    auto const least = window.geometry().blocks(s.reserved);
+    if (table.size() < least || table.size() > least + (s.skip_write ? 1U : 0U)) {
+      return name + ": its table does not cover its length";
+    }
+    std::uint32_t entries = table.copy_source ? 1U : 0U;
+    if (table.copy_source) { ++holders[table.copy_source.value()]; }
+    for (auto const block : table.blocks) {
+      if (!block) { continue; }
+      ++entries;
+      holders[block.value()] += window.pool().state(block) == pool_type::state_type::condemned ? 0U : 1U;
+    }
+    if (entries != table.held || table.held != table.counted) { return name + ": held blocks are miscounted"; }
+    auto const oldest = s.committed - std::min(record.rewind, s.committed);
+    auto const unit = token_count{window.geometry().block_tokens()};
+    if (!record.plan_open && s.committed > 0 && record.counted && record.lane == 0) {
+      auto const dead = resident_range(token_pos{oldest}, window.keeps(), unit).dead;
+      for (auto j = dead.begin.value(); j < std::min(dead.end.value(), table.size()); ++j) {
+        if (table.blocks[j]) { return name + ": it holds a block that no query can see"; }
+      }
+    }
+    auto const need = resident_range(token_pos{s.committed}, window.keeps(), unit);
+    for (auto j = need.tail_blocks(token_count{s.committed}).begin.value(); j < table.size(); ++j) {
+      if (!table.blocks[j]) { return name + ": a block that the next query sees is gone"; }
+    }
+    for (std::uint32_t j = 0; j < need.sink_blocks(token_count{s.committed}).end.value(); ++j) {
+      if (!table.blocks[j]) { return name + ": a block of its sinks is gone"; }
+    }
+    held += table.held;
+    promised += table.outstanding;
+    if (table.outstanding != table.budget - std::min(table.budget, table.held)) {
+      return name + ": its promise is not what it may still take";
+    }
+    return {};
+  };
+  for (auto const& record : live_) {
+    if (auto text = check(record); !text.empty()) { return text; }
+  }
+  for (auto const& list : draining_) {
+    for (auto const& record : list) {
+      if (auto text = check(record); !text.empty()) { return text; }
+    }
+  }
+  for (auto const& late : late_holds_) {
+    late.for_each([&](std::uint32_t of, block_id block) {
+      if (of == g) { ++holders[block.value()]; }
+    });
+  }
+  auto const name = "group " + std::to_string(window.id().value());
+  if (held != window.held()) { return name + ": held blocks are miscounted"; }
+  if (promised != window.promised()) { return name + ": promised blocks are miscounted"; }
+  return window.audit(holders, open_ != nullptr, [&](block_id lead) { return in_index[lead.value()] != 0; });
 }
 /// \endcond
 

@@ -15,9 +15,11 @@
 #include <quire/block/limbo.hpp>
 #include <quire/cache/admission.hpp>
 #include <quire/cache/cache_options.hpp>
+#include <quire/cache/detail/late_holds.hpp>
 #include <quire/cache/detail/late_pins.hpp>
 #include <quire/cache/detail/record.hpp>
 #include <quire/cache/detail/step_slot.hpp>
+#include <quire/cache/detail/window_group.hpp>
 #include <quire/cache/refusal.hpp>
 #include <quire/cache/requests.hpp>
 #include <quire/cache/scope_table.hpp>
@@ -54,6 +56,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -77,6 +80,7 @@ public:
   static constexpr std::size_t timelines = fence_type::timelines;
   using record_type = record<phase_type, timelines>;
   using slot_type = step_slot<record_type>;
+  using window_type = window_group<pool_type>;
   static constexpr bool immediate = std::is_same_v<fence_type, immediate_fence>;
   static constexpr bool silent = std::is_same_v<observer_type, null_observer>; // nobody wants an event per step
 
@@ -86,12 +90,19 @@ public:
         ops_{pool_, index_, geometry_}, limbo_{immediate ? block_count{0} : blocks}, admission_{std::move(admission)},
         observer_{std::move(observer)}, records_(at_least_one(options.max_sequences.value(), "max_sequences")) {
     at_least_one(options.max_rows.value(), "max_rows");
+    add_groups(blocks);
     for (auto i = at_least_one(options.batch_buffers, "batch_buffers"); i > 0; --i) {
       slots_.emplace_back(options.max_rows.value(), geometry_);
       slots_.back().items.reserve(options.max_rows.value());
+      for (auto const& window : windows_) {
+        slots_.back().groups.push_back({batch_rows{options.max_rows.value(), window.geometry()}, {}});
+      }
     }
     fixed_columns_ = geometry_.blocks(options.max_context.value());
-    for (auto& record : records_) { unused_.push_back(record); }
+    for (auto& record : records_) {
+      record.groups.resize(windows_.size());
+      unused_.push_back(record);
+    }
   }
   cache_core(cache_core const&) = delete;
   auto operator=(cache_core const&) -> cache_core& = delete;
@@ -109,11 +120,16 @@ public:
   auto admit(admit_request const& request) -> expected<record_type*, refusal> {
     reclaim();
     auto const prompt = request.prompt.size();
-    auto const refuse_with = [&](errc code, block_count needed = {}, block_count missing = {}) {
+    auto const refuse_with = [&](errc code, block_count needed = {}, block_count missing = {},
+                                 window_type const* of = nullptr) {
       auto const event = refuse_event{.scope = request.scope, .reason = code, .missing = missing};
       stats_.on_refuse(event);
       observe([&](auto& o) { o.on_refuse(event); });
-      return tl::unexpected<refusal>{refusal{code, needed, block_count{promised_}, available(), pool_.capacity()}};
+      if (of == nullptr) {
+        return tl::unexpected<refusal>{refusal{code, needed, block_count{promised_}, available(), pool_.capacity()}};
+      }
+      return tl::unexpected<refusal>{
+          refusal{code, needed, block_count{of->promised()}, of->available(), of->pool().capacity(), of->id()}};
     };
     if (prompt == 0) { return refuse_with(errc::empty_prompt); }
     if (request.max_output.value() == 0) { return refuse_with(errc::zero_output); }
@@ -135,11 +151,17 @@ public:
     auto const p = static_cast<std::uint32_t>(prompt);
     auto const budget = geometry_.blocks(static_cast<std::uint32_t>(limit));
     s.table.reserve(budget + 1);
+    reserve_tables(record, static_cast<std::uint32_t>(limit));
     auto found = prefix_match{block_count{0}, root, 0};
     if (request.reuse == reuse_rule::read_and_write) {
       // Without skipped writes the last block is attached to copy its front: of a block of one token there is none.
       auto const last = !options_.skip_writes && geometry_.block_tokens() == 1 ? p - 1 : geometry_.index(p);
       found = index_.match(root, request.prompt, s.table.open(last));
+      if (auto const found_tokens = found.blocks.value() * geometry_.block_tokens(); !windows_.empty()) {
+        if (auto const whole = longest_hit(s.table.blocks(), p, found_tokens); whole != found_tokens) {
+          found = index_.match(root, request.prompt.first(whole), s.table.open(geometry_.index(whole)));
+        }
+      }
     }
     auto const hit = found.blocks.value();
     auto const copies = !options_.skip_writes && hit * geometry_.block_tokens() == p ? 1U : 0U;
@@ -157,11 +179,35 @@ public:
       return refuse_with(errc::no_blocks, query.in_total, query.in_total - std::min(spare, query.in_total));
     }
 
+    auto const found_tokens = hit * geometry_.block_tokens();
+    for (auto const& window : windows_) {
+      auto const most = window.budget(limit, append_limit(limit), request.draft.value());
+      auto const attached = attached_to(window, p, found_tokens);
+      auto const here = window.needed(p, attached);
+      auto const wanted = admission_query{
+          block_count{std::min(most, window.geometry().blocks(p)) -
+                      std::min({here, most, window.geometry().blocks(p)})},
+          block_count{most - std::min(here, most)}, block_count{window.promised()},
+          window.available() - block_count{window.would_hold(s.table.blocks(), p, attached)}, window.pool().capacity()};
+      auto const fits = most <= window.pool().capacity().value();
+      if (fits && admission_.admits(wanted)) { continue; }
+      s.table.shrink(0);
+      auto const spare = wanted.available - std::min(wanted.available, wanted.promised);
+      return fits ? refuse_with(errc::no_blocks, wanted.in_total, wanted.in_total - std::min(spare, wanted.in_total),
+                                &window)
+                  : refuse_with(errc::never_fits, block_count{most}, {}, &window);
+    }
+
+    for (std::size_t g = 0; g < windows_.size(); ++g) {
+      windows_[g].attach(record.groups[g], s.table.blocks(), p, attached_to(windows_[g], p, found_tokens));
+      windows_[g].allow(record.groups[g], windows_[g].budget(limit, append_limit(limit), request.draft.value()));
+    }
     ops_.attach(s, found, p, options_.skip_writes);
     s.publishes = request.reuse != reuse_rule::none;
     s.writer = false;
     start(record, p, static_cast<std::uint32_t>(limit), request.scope);
     record.resumed = request.resumed;
+    record.rewind = request.draft.value();
     record.attached = s.committed;
     record.matched = hit;
     record.ready = all_quiet() ? s.committed : 0;
@@ -178,19 +224,37 @@ public:
     if (length > parent.state.committed) { return refuse(errc::out_of_range); }
     if (unused_.empty()) { return refuse(errc::too_many_sequences); }
     auto& child = unused_.front();
+    for (std::size_t g = 0; g < windows_.size(); ++g) {
+      if (!goes_on(parent, g, length)) { return refuse(errc::not_resident); }
+    }
     child.state.table.reserve(geometry_.blocks(parent.limit) + 1);
+    reserve_tables(child, parent.limit);
     ops_.fork(parent.state, child.state, length);
+    auto fits = true;
+    for (std::size_t g = 0; g < windows_.size(); ++g) {
+      auto& table = child.groups[g];
+      auto const promised = block_count{windows_[g].promised()};
+      windows_[g].fork(parent.groups[g], table, length);
+      windows_[g].allow(table, parent.groups[g].budget);
+      auto const copies = windows_[g].must_copy(table, length, false, false);
+      fits = fits && admission_.admits({block_count{copies ? 1U : 0U}, block_count{table.outstanding}, promised,
+                                        windows_[g].available(), windows_[g].pool().capacity()});
+    }
     child.limit = parent.limit;
     auto const owed = owes(child);
-    if (!admission_.admits({block_count{ops_.must_copy(child.state) ? 1U : 0U}, block_count{owed},
-                            block_count{promised_}, available(), pool_.capacity()})) {
+    if (!fits || !admission_.admits({block_count{ops_.must_copy(child.state) ? 1U : 0U}, block_count{owed},
+                                     block_count{promised_}, available(), pool_.capacity()})) {
       ops_.drop(child.state, [](block_id) {}); // the parent holds every block: nothing retires
+      for (std::size_t g = 0; g < windows_.size(); ++g) {
+        windows_[g].drop(child.groups[g], [&](block_id block) { windows_[g].let_go(block); });
+      }
       return refuse(errc::no_blocks);
     }
     start(child, parent.prompt, parent.limit, parent.scope);
     child.epoch = parent.epoch;
     child.phase = parent.phase;
     child.last = parent.last;
+    child.rewind = parent.rewind;
     child.ready = std::min(parent.ready, length);
     child.counted = true;
     child.covered = std::max(length, parent.prompt);
@@ -216,6 +280,7 @@ public:
     slot->claimed.clear();
     slot->ids.clear();
     slot->rows.begin(std::max(columns_, fixed_columns_));
+    for (std::size_t g = 0; g < windows_.size(); ++g) { slot->groups[g].rows.begin(group_columns_[g]); }
     slot->timeline = timeline;
     slot->serial = ++serials_;
     slot->phase = step_phase::planned;
@@ -238,19 +303,24 @@ public:
     }
     slot->rows.end();
     slot->view = slot->rows.view(static_cast<std::int32_t>(slot_number(*slot)));
+    for (auto& group : slot->groups) {
+      group.rows.end();
+      group.view = group.rows.view(slot->view.buffer);
+    }
     guard.disarm();
     return slot;
   }
 
   auto launch(slot_type& slot) -> std::span<action const> {
     QUIRE_EXPECTS(slot.phase == step_phase::planned);
+    for (auto& window : windows_) { evicted(window.id(), window.confirm()); }
     index_.confirm();
-    for (auto const block : slot.claimed) { pool_.reuse(block); }
-    if (!slot.claimed.empty()) {
-      auto const event =
-          evict_event{.group = group_id{0}, .blocks = block_count{static_cast<std::uint32_t>(slot.claimed.size())}};
-      stats_.on_evict(event);
-      observe([&](auto& o) { o.on_evict(event); });
+    for (auto const block : slot.claimed) {
+      unhang(block);
+      pool_.reuse(block);
+    }
+    for (auto const group : lead_groups_) {
+      evicted(group, block_count{static_cast<std::uint32_t>(slot.claimed.size())});
     }
     slot.phase = step_phase::launched;
     open_ = nullptr;
@@ -282,6 +352,7 @@ public:
       if (record.ending) {
         all = false;
         auto const retire = retire_after(record);
+        roll_back_groups(record, retire);
         ops_.roll_back(record.state, [&](block_id block) { discard(block, retire); });
         finish(record);
         continue;
@@ -291,7 +362,11 @@ public:
       if (copied) { own_from(record, geometry_.index(record.state.committed)); }
       auto const may_publish = record.epoch == epoch_;
       if (!may_publish) { record.state.publishes = false; }
-      auto const settled = ops_.commit(record.state, tokens, retire);
+      for (std::size_t g = 0; g < windows_.size(); ++g) {
+        windows_[g].commit(record.groups[g], record.state.committed, retire.of_group(g));
+      }
+      auto const settled = ops_.commit(record.state, tokens, retire, hanger{this, &record});
+      give_up(record, retire);
       if (record.state.publishes && settled.published + settled.duplicates > 0) { published(record, settled); }
       committed(record, copied);
       open_lane(record);
@@ -309,6 +384,7 @@ public:
     for (auto i = slot.items.size(); i-- > 0;) {
       auto& item = slot.items[i];
       auto& record = *item.record;
+      roll_back_groups(record, retire);
       ops_.roll_back(record.state, [&](block_id block) {
         if (pool_.state(block) != pool_type::state_type::condemned) { discard(block, retire); }
       });
@@ -319,7 +395,9 @@ public:
       if (launched) { note_ticket(record, slot.timeline, until); }
     }
     if (!launched) {
+      for (auto& window : windows_) { window.restore(); }
       index_.restore([&](block_id block) {
+        unhang(block);
         pool_.apply(block, block_event_type::evict);
         pool_.reclaim(block);
       });
@@ -331,7 +409,7 @@ public:
     for (auto& item : slot.items) {
       if (item.record->ending) { finish(*item.record); }
     }
-    slot.rows.distrust();
+    distrust(slot);
     slot.items.clear();
     slot.phase = launched ? step_phase::in_flight : step_phase::idle;
     slot.until = until;
@@ -342,6 +420,9 @@ public:
     if (record.plan_open) { return refuse(errc::plan_open); }
     if (length > record.state.committed) { return refuse(errc::out_of_range); }
     if (length == record.state.committed) { return {}; }
+    for (std::size_t g = 0; g < windows_.size(); ++g) {
+      if (!goes_on(record, g, length)) { return refuse(errc::not_resident); }
+    }
     reserve_retirement();
     // What was shared is promised again, beside what comes back.
     auto const retire = retire_after(record);
@@ -351,7 +432,11 @@ public:
     auto const query = admission_query{block_count{0}, block_count{owed - std::min(owed, settled)},
                                        block_count{promised_}, available(), pool_.capacity()};
     if (owed > settled && !admission_.admits(query)) { return refuse(errc::no_blocks); }
+    for (std::size_t g = 0; g < windows_.size(); ++g) {
+      if (!truncation_fits(windows_[g], record.groups[g], length, retire.at_once())) { return refuse(errc::no_blocks); }
+    }
     cut(record, length, retire);
+    give_up(record, retire);
     promise(record, owes(record));
     open_lane(record);
     return {};
@@ -360,7 +445,7 @@ public:
     if (record.plan_open) { return refuse(errc::plan_open); }
     if (record.state.known + tokens.size() > record.state.committed) { return refuse(errc::out_of_range); }
     if (record.epoch != epoch_) { record.state.publishes = false; }
-    auto const settled = ops_.resolve(record.state, tokens);
+    auto const settled = ops_.resolve(record.state, tokens, hanger{this, &record});
     if (settled.published + settled.duplicates > 0) { published(record, settled); }
     open_lane(record);
     return {};
@@ -372,6 +457,7 @@ public:
     record.phase = *to;
     ++record.generation;
     promise(record, 0);
+    for (std::size_t g = 0; g < windows_.size(); ++g) { windows_[g].allow(record.groups[g], 0); }
     auto const event =
         release_event{.scope = record.scope,
                       .sequence = record.number,
@@ -439,8 +525,30 @@ public:
     return i;
   }
 
+  /// The window group with number \p group; null if that group keeps everything. \pre there is such a group
+  [[nodiscard]] auto window_number(group_id group) const -> std::optional<std::size_t> {
+    if (options_.groups.empty() && group == group_id{0}) { return std::nullopt; }
+    QUIRE_EXPECTS(group.value() < window_of_.size());
+    auto const w = window_of_[group.value()];
+    return w == no_window ? std::nullopt : std::optional<std::size_t>{w};
+  }
+  [[nodiscard]] auto window(std::size_t w) const noexcept -> window_type const& { return windows_[w]; }
+  /// The first length from \p target on to which \p record can be cut back and go on; none if there is none.
+  [[nodiscard]] auto resumable(record_type const& record, std::uint32_t target) const -> std::optional<std::uint32_t> {
+    for (auto again = true; std::exchange(again, false);) {
+      for (std::size_t g = 0; g < windows_.size(); ++g) {
+        auto const from = windows_[g].resumable(record.groups[g], target, record.state.committed);
+        if (!from) { return std::nullopt; }
+        again = again || from->value() != target;
+        target = from->value();
+      }
+    }
+    return target;
+  }
+
   // --- maintenance, in cache_maintenance.hpp and cache_audit.hpp ----------------------------------------------------
   [[nodiscard]] auto audit() const -> std::string;
+  [[nodiscard]] auto audit_group(std::size_t g, std::span<std::uint8_t const> in_index) const -> std::string;
   auto abandon(timeline_id timeline) -> expected<block_count>;
   auto compact() -> expected<std::vector<action>>;
 
@@ -448,12 +556,45 @@ private:
   using list_type = boost::intrusive::list<
       record_type, boost::intrusive::member_hook<record_type, decltype(record_type::hook), &record_type::hook>>;
   static constexpr std::uint64_t max_positions = 0x7fff'ffffU; // the views carry positions as int32
+  static constexpr std::uint32_t no_window = 0xffff'ffffU;
 
   static auto at_least_one(std::uint32_t n, char const* what) -> std::uint32_t {
     if (n == 0) { throw config_error{std::string{"kv_cache: "} + what + " is 0, it must be at least 1"}; }
     return n;
   }
 
+  /// Frees blocks in state `retiring`, and releases pins, as soon as \p until is reached on \p timeline.
+  struct retirement {
+    cache_core* core;
+    timeline_id timeline;
+    ticket until;
+    std::uint32_t unready; // [blocks] at the end of a pin that its sequence wrote and that may not be finished
+    [[nodiscard]] auto at_once() const noexcept -> bool { return immediate || core->reached(timeline, until); }
+    auto operator()(block_id block) const -> void {
+      if (at_once()) {
+        core->pool_.reclaim(block);
+      } else {
+        core->limbo_.retire(block, timeline, until);
+      }
+    }
+    auto operator()(prefix_pin&& pin) const -> void {
+      if (at_once()) {
+        core->index_.release(std::move(pin));
+      } else {
+        core->late_pins_[timeline.value()].push(std::move(pin), until, unready);
+      }
+    }
+    /// Ends holds on blocks of window group \p g.
+    [[nodiscard]] auto of_group(std::size_t g) const noexcept {
+      return [how = *this, g](block_id block) {
+        if (how.at_once()) {
+          how.core->windows_[g].let_go(block);
+        } else {
+          how.core->late_holds_[how.timeline.value()].push(static_cast<std::uint32_t>(g), block, how.until);
+        }
+      };
+    }
+  };
   /// Drops the plan at hand if building it throws.
   struct undo {
     cache_core* core;
@@ -492,6 +633,9 @@ private:
     record.stamp = ++stamps_;
     promise(record, owes(record));
     columns_ = std::max(columns_, geometry_.blocks(limit));
+    for (std::size_t g = 0; g < windows_.size(); ++g) {
+      group_columns_[g] = std::max(group_columns_[g], windows_[g].columns(limit, record.groups[g].budget));
+    }
   }
   [[nodiscard]] auto owes(record_type const& record) const noexcept -> std::uint32_t {
     auto const most = geometry_.blocks(record.limit);
@@ -501,6 +645,178 @@ private:
   auto promise(record_type& record, std::uint32_t blocks) noexcept -> void {
     promised_ = promised_ - record.outstanding + blocks;
     record.outstanding = blocks;
+  }
+
+  // --- window groups ------------------------------------------------------------------------------------------------
+  /// Makes the groups of the options: those that keep everything share the lead table.
+  auto add_groups(block_count lead) -> void {
+    if (options_.groups.empty()) { lead_groups_.push_back(group_id{0}); }
+    for (std::size_t i = 0; i < options_.groups.size(); ++i) {
+      auto spec = options_.groups[i];
+      auto const id = group_id{static_cast<std::uint32_t>(i)};
+      if (spec.block_tokens == token_count{}) { spec.block_tokens = options_.block_tokens; }
+      if (spec.blocks == block_count{}) { spec.blocks = lead; }
+      if (spec.keeps.keeps_all()) {
+        if (spec.block_tokens != options_.block_tokens) {
+          throw config_error{"kv_cache: group " + std::to_string(i) + " keeps everything in blocks of " +
+                             std::to_string(spec.block_tokens.value()) + " tokens: use cache_options::block_tokens (" +
+                             std::to_string(options_.block_tokens.value()) +
+                             ") for all such groups, they share a table"};
+        }
+        lead_groups_.push_back(id);
+        window_of_.push_back(no_window);
+        continue;
+      }
+      window_of_.push_back(static_cast<std::uint32_t>(windows_.size()));
+      windows_.emplace_back(id, spec, lead, options_.block_tokens);
+    }
+    group_columns_.resize(windows_.size());
+    if (options_.max_context != token_count{}) {
+      for (std::size_t g = 0; g < windows_.size(); ++g) {
+        auto const most = options_.max_context.value();
+        group_columns_[g] = windows_[g].columns(most, windows_[g].budget(most, append_limit(most), 0));
+      }
+    }
+  }
+  /// [tokens] that a step may add to a sequence.
+  [[nodiscard]] auto append_limit(std::uint64_t limit) const noexcept -> std::uint64_t {
+    return options_.max_append == token_count{} ? limit : options_.max_append.value();
+  }
+  /// \throws std::bad_alloc; nothing has changed then.
+  auto reserve_tables(record_type& record, std::uint32_t limit) -> void {
+    for (std::size_t g = 0; g < windows_.size(); ++g) {
+      record.groups[g].blocks.reserve(windows_[g].geometry().blocks(limit) + 1);
+    }
+  }
+  /// The longest hit that every group can serve: a fixed point, because it only shrinks. \source S29
+  [[nodiscard]] auto longest_hit(std::span<block_id const> lead, std::uint32_t prompt, std::uint32_t hit) const
+      -> std::uint32_t {
+    for (auto again = hit > 0; std::exchange(again, false);) {
+      for (auto const& window : windows_) {
+        auto const whole = window.longest_hit(lead, prompt, hit);
+        if (whole == hit) { continue; }
+        hit = whole - geometry_.offset(whole);
+        again = hit > 0;
+      }
+    }
+    return hit;
+  }
+  /// [tokens] of a hit that \p window attaches: without skipped writes a last block of one token has no front to copy.
+  [[nodiscard]] auto attached_to(window_type const& window, std::uint32_t prompt, std::uint32_t hit) const noexcept
+      -> std::uint32_t {
+    return !options_.skip_writes && hit == prompt && window.geometry().block_tokens() == 1 ? hit - 1 : hit;
+  }
+  /// True if \p record, cut back to \p length, could go on there as far as group \p g is concerned.
+  [[nodiscard]] auto goes_on(record_type const& record, std::size_t g, std::uint32_t length) const -> bool {
+    auto const from = windows_[g].resumable(record.groups[g], length, record.state.committed);
+    return from && from->value() == length;
+  }
+  /// True if what a truncation opens again of a budget fits beside what is promised.
+  [[nodiscard]] auto truncation_fits(window_type const& window, group_table const& table, std::uint32_t length,
+                                     bool at_once) const -> bool {
+    auto const settled = table.outstanding + (at_once ? window.would_free(table, length) : 0U);
+    auto const size = window.geometry().blocks(length);
+    auto const dropped = table.size() > size ? table.size() - size : 0U;
+    auto const held = table.held - std::min(table.held, dropped);
+    auto const owed = table.budget > held ? table.budget - held : 0U;
+    return owed <= settled ||
+           admission_.admits({block_count{0}, block_count{owed - settled}, block_count{window.promised()},
+                              window.available(), window.pool().capacity()});
+  }
+  /// [blocks] that \p q more positions take from all window groups; \p why tells if that cannot be.
+  [[nodiscard]] auto needs_of_groups(record_type const& record, std::uint32_t q, errc& why) const -> std::uint32_t {
+    auto const& s = record.state;
+    std::uint32_t all = 0;
+    for (std::size_t g = 0; g < windows_.size(); ++g) {
+      auto const& table = record.groups[g];
+      auto const need = windows_[g].blocks_for(table, s.committed, q, s.writer, s.skip_write);
+      if (!Policies::copy::allowed && windows_[g].must_copy(table, s.committed, s.writer, s.skip_write)) {
+        why = errc::not_supported;
+      } else if (need > windows_[g].available().value()) {
+        why = errc::no_blocks;
+      }
+      all += need;
+    }
+    return all;
+  }
+  auto reserve_in_groups(slot_type& slot, record_type& record, std::uint32_t q) -> void {
+    auto const& s = record.state;
+    for (std::size_t g = 0; g < windows_.size(); ++g) { // first what may throw
+      auto const need = windows_[g].blocks_for(record.groups[g], s.committed, q, s.writer, s.skip_write);
+      windows_[g].reserve_claims(need);
+    }
+    for (std::size_t g = 0; g < windows_.size(); ++g) {
+      auto& window = windows_[g];
+      auto& table = record.groups[g];
+      window.reserve(table, s.committed, q, s.writer, s.skip_write);
+      auto const at = window.geometry().index(s.committed);
+      if (options_.scrub == scrub_rule::on_reuse) {
+        if (table.copy_source) { slot.actions.push_back(action::scrub_block(window.id(), table.blocks[at])); }
+        for (auto j = table.before; j < table.size(); ++j) {
+          slot.actions.push_back(action::scrub_block(window.id(), table.blocks[j]));
+        }
+      }
+      if (auto const offset = window.geometry().offset(s.committed); table.copy_source && offset > 0) {
+        slot.actions.push_back(Policies::copy::copy(window.id(), table.copy_source, table.blocks[at],
+                                                    token_count{offset},
+                                                    token_count{window.geometry().block_tokens()}));
+      }
+      slot.groups[g].rows.add(shown(table), s.committed, q, s.skip_write);
+    }
+  }
+  /// What views show of \p table.
+  [[nodiscard]] auto shown(group_table& table) noexcept -> batch_rows::source {
+    if (table.stamp == 0) { table.stamp = ++stamps_; }
+    return {table.stamp, table.blocks, table.base, table.gone};
+  }
+  /// True if row \p k from the ones added so far shows the tables of \p record.
+  [[nodiscard]] auto groups_show(slot_type& slot, record_type const& record, std::size_t k) const noexcept -> bool {
+    for (std::size_t g = 0; g < windows_.size(); ++g) {
+      auto const& table = record.groups[g];
+      if (!slot.groups[g].rows.appender().shows(k, table.stamp, table.size() - table.base, table.gone)) {
+        return false;
+      }
+    }
+    return true;
+  }
+  auto distrust(slot_type& slot) noexcept -> void {
+    slot.rows.distrust();
+    for (auto& group : slot.groups) { group.rows.distrust(); }
+  }
+  auto roll_back_groups(record_type& record, retirement const& retire) -> void {
+    for (auto g = windows_.size(); g-- > 0;) {
+      windows_[g].roll_back(record.groups[g], record.state.committed, retire.of_group(g));
+    }
+  }
+  auto drop_groups(record_type& record, retirement const& retire) -> void {
+    for (std::size_t g = 0; g < windows_.size(); ++g) { windows_[g].drop(record.groups[g], retire.of_group(g)); }
+  }
+  /// Gives up what no later query of \p record can see, except for what may be taken back.
+  auto give_up(record_type& record, retirement const& retire) -> void {
+    auto const oldest = record.state.committed - std::min(record.rewind, record.state.committed);
+    for (std::size_t g = 0; g < windows_.size(); ++g) {
+      windows_[g].give_up(record.groups[g], oldest, retire.of_group(g));
+    }
+  }
+  auto unhang(block_id lead) -> void {
+    for (auto& window : windows_) { window.unhang(lead); }
+  }
+  /// Hangs blocks of the window groups where the index has taken the lead's.
+  struct hanger {
+    cache_core* core;
+    record_type* record;
+    auto published(std::uint32_t j, block_id lead) const -> void {
+      for (std::size_t g = 0; g < core->windows_.size(); ++g) { core->windows_[g].publish(record->groups[g], j, lead); }
+    }
+    auto replaced(block_id from, block_id to) const -> void {
+      for (auto& window : core->windows_) { window.rehang(from, to); }
+    }
+  };
+  auto evicted(group_id group, block_count blocks) noexcept -> void {
+    if (blocks == block_count{}) { return; }
+    auto const event = evict_event{.group = group, .blocks = blocks};
+    stats_.on_evict(event);
+    observe([&](auto& o) { o.on_evict(event); });
   }
 
   auto refused(record_type const& record, errc why) noexcept -> void {
@@ -520,11 +836,15 @@ private:
       return;
     }
     if (j >= s.table.size()) {
-      record.at_block = record.limit > s.committed && options_.scrub != scrub_rule::on_reuse;
+      record.at_block = windows_.empty() && record.limit > s.committed && options_.scrub != scrub_rule::on_reuse;
       return;
     }
     if (offset == 0 || j < s.pinned || !s.writer || s.skip_write) { return; }
-    record.lane = std::min(geometry_.block_tokens() - offset, record.limit - s.committed);
+    auto lane = std::min(geometry_.block_tokens() - offset, record.limit - s.committed);
+    for (std::size_t g = 0; g < windows_.size(); ++g) {
+      lane = std::min(lane, windows_[g].lane(record.groups[g], s.committed));
+    }
+    record.lane = lane;
     record.lane_blocks = s.table.size();
     record.lane_slot = s.table.slot(geometry_, token_pos{s.committed});
   }
@@ -544,7 +864,9 @@ private:
       auto& record = *item.record;
       auto& s = record.state;
       if (record.lane == 0 || !decodes(record, item)) { break; }
-      if (!out.shows(k, record.stamp, record.lane_blocks)) { break; }
+      if (!out.shows(k, record.stamp, record.lane_blocks) || (!windows_.empty() && !groups_show(slot, record, k))) {
+        break;
+      }
       results[k] = {errc::ok, row_id{rows + k}};
       items[k] = {&record, 1, 0, record.lane};
       ids[k] = item.ids.front();
@@ -560,6 +882,15 @@ private:
     slot.items.add(k);
     slot.ids.add(k);
     slot.rows.take(k);
+    for (std::size_t g = 0; g < windows_.size(); ++g) {
+      auto& rows = slot.groups[g].rows;
+      auto const at = rows.appender();
+      for (std::uint32_t j = 0; j < k; ++j) {
+        auto const& record = *items[j].record;
+        at.write(j, record.state.committed, record.state.committed + record.groups[g].lane_shift);
+      }
+      rows.take(k);
+    }
     rows += k;
     return i;
   }
@@ -594,7 +925,7 @@ private:
     record.lane_blocks = s.table.size();
     record.lane_slot = std::int64_t{block.value()} * geometry_.block_tokens();
     if constexpr (timelines > 1) { wait_for_others(slot, record); }
-    slot.rows.add(record.stamp, s.table, s.committed, record.lane_slot);
+    slot.rows.add({record.stamp, s.table.blocks()}, s.committed, record.lane_slot);
     return true;
   }
   auto commit_in_lane(record_type& record, std::uint32_t left, token_id id) -> void {
@@ -613,7 +944,8 @@ private:
   [[gnu::noinline]] auto leave_lane(record_type& record) -> void {
     note_lane(record);
     if (record.epoch != epoch_) { record.state.publishes = false; }
-    auto const settled = ops_.settle(record.state);
+    auto const settled = ops_.settle(record.state, hanger{this, &record});
+    if (!windows_.empty()) { give_up(record, retire_after(record)); }
     if (settled.published + settled.duplicates > 0) { published(record, settled); }
     open_lane(record);
   }
@@ -628,21 +960,25 @@ private:
     }
     if (record.epoch < restart_below_) { return errc::stale_epoch; }
     if (std::uint64_t{s.committed} + q > record.limit) { return errc::over_budget; }
+    if (!windows_.empty() && q > append_limit(record.limit)) { return errc::beyond_append; }
     if (!ids.empty() && s.known != s.committed) { return errc::unresolved; }
     // A skipped write is right for the token that is stored there; another one is written, into a copy.
     auto const diverges =
         s.skip_write && !ids.empty() && ids.front() != index_.token_at(s.table.slot(geometry_, token_pos{s.committed}));
     if (diverges) { s.skip_write = false; }
     auto const need = ops_.blocks_for(s, q);
+    auto why = errc::ok;
     if (need > 0) {
-      auto const why = !Policies::copy::allowed && ops_.must_copy(s) ? errc::not_supported
-                       : need > available().value()                  ? errc::no_blocks
-                                                                     : errc::ok;
-      if (why != errc::ok) {
-        s.skip_write = s.skip_write || diverges;
-        return why;
-      }
+      why = !Policies::copy::allowed && ops_.must_copy(s) ? errc::not_supported
+            : need > available().value()                  ? errc::no_blocks
+                                                          : errc::ok;
     }
+    auto const group_needs = windows_.empty() || why != errc::ok ? 0U : needs_of_groups(record, q, why);
+    if (why != errc::ok) {
+      s.skip_write = s.skip_write || diverges;
+      return why;
+    }
+    if (group_needs > 0) { reserve_late_holds(group_needs); }
     record.diverges = diverges;
     note_lane(record);
     *slot.items.end_place() = {&record, q & 0x7fff'ffffU, 0, 0}; // within `max_positions`
@@ -658,8 +994,9 @@ private:
     } else {
       ops_.reserve(s, q, {});
     }
+    if (!windows_.empty()) { reserve_in_groups(slot, record, q); }
     if constexpr (timelines > 1) { wait_for_others(slot, record); }
-    slot.rows.add(record.stamp, s.table, s.committed, q, s.skip_write);
+    slot.rows.add({record.stamp, s.table.blocks()}, s.committed, q, s.skip_write);
     return errc::ok;
   }
   [[gnu::noinline]] auto reserve_with_blocks(slot_type& slot, record_type& record, std::uint32_t q, std::uint32_t need)
@@ -694,14 +1031,14 @@ private:
   }
   auto add_actions(slot_type& slot, record_type const& record, std::uint32_t need, std::uint32_t from) -> void {
     auto const& s = record.state;
-    if (options_.scrub == scrub_rule::on_reuse) {
-      for (std::uint32_t i = 0; i < need; ++i) {
-        slot.actions.push_back(action::scrub_block(group_id{0}, slot.fresh[i]));
+    for (auto const group : lead_groups_) {
+      if (options_.scrub == scrub_rule::on_reuse) {
+        for (std::uint32_t i = 0; i < need; ++i) { slot.actions.push_back(action::scrub_block(group, slot.fresh[i])); }
       }
-    }
-    if (s.copy_source && geometry_.offset(from) > 0) {
-      slot.actions.push_back(Policies::copy::copy(group_id{0}, s.copy_source, s.table[geometry_.index(from)],
-                                                  token_count{geometry_.offset(from)}, options_.block_tokens));
+      if (s.copy_source && geometry_.offset(from) > 0) {
+        slot.actions.push_back(Policies::copy::copy(group, s.copy_source, s.table[geometry_.index(from)],
+                                                    token_count{geometry_.offset(from)}, options_.block_tokens));
+      }
     }
   }
   /// Content that another timeline may still be writing is waited for before this step reads it.
@@ -744,28 +1081,6 @@ private:
   [[nodiscard]] auto last_use(record_type const& record, std::uint32_t t) const noexcept -> ticket {
     return record.state.forked ? latest_[t] : record.last[t];
   }
-  /// Frees blocks in state `retiring`, and releases pins, as soon as \p until is reached on \p timeline.
-  struct retirement {
-    cache_core* core;
-    timeline_id timeline;
-    ticket until;
-    std::uint32_t unready; // [blocks] at the end of a pin that its sequence wrote and that may not be finished
-    [[nodiscard]] auto at_once() const noexcept -> bool { return immediate || core->reached(timeline, until); }
-    auto operator()(block_id block) const -> void {
-      if (at_once()) {
-        core->pool_.reclaim(block);
-      } else {
-        core->limbo_.retire(block, timeline, until);
-      }
-    }
-    auto operator()(prefix_pin&& pin) const -> void {
-      if (at_once()) {
-        core->index_.release(std::move(pin));
-      } else {
-        core->late_pins_[timeline.value()].push(std::move(pin), until, unready);
-      }
-    }
-  };
   /// The same for what the last step of \p record was the last to use. It waits for the timelines in their order, each time
   /// for the latest ticket, because tickets of a limbo do not decrease.
   [[nodiscard]] auto retire_after(record_type const& record) noexcept -> retirement {
@@ -791,6 +1106,12 @@ private:
   auto cut(record_type& record, std::uint32_t length, Retire retire) -> void {
     note_lane(record);
     ops_.truncate(record.state, length, retire);
+    for (std::size_t g = 0; g < windows_.size(); ++g) {
+      if constexpr (requires { retire.of_group(g); }) {
+        windows_[g].truncate(record.groups[g], length, retire.of_group(g));
+      }
+      if (windows_[g].shared_end(record.groups[g], length)) { record.state.writer = false; }
+    }
     record.stamp = ++stamps_;
     record.ready = std::min(record.ready, length);
     record.matched = std::min(record.matched, geometry_.blocks(length));
@@ -801,11 +1122,21 @@ private:
     if constexpr (!immediate) {
       limbo_.reserve(timelines + slots_.size());
       for (auto& pins : late_pins_) { pins.reserve(slots_.size() * options_.max_rows.value() + records_.size() + 1); }
+      reserve_late_holds(0);
+    }
+  }
+  /// Room for every hold on a block of a window group, and \p more. \throws std::bad_alloc; nothing has changed then.
+  auto reserve_late_holds(std::uint32_t more) -> void {
+    if constexpr (!immediate) {
+      std::size_t holds = more;
+      for (auto const& window : windows_) { holds += window.held(); }
+      for (auto& late : late_holds_) { late.reserve(holds); }
     }
   }
   auto drain_limbo() -> void {
-    if (limbo_.size() == block_count{} &&
-        std::all_of(late_pins_.begin(), late_pins_.end(), [](auto const& pins) { return pins.empty(); })) {
+    auto const none = [](auto const& late) { return late.empty(); };
+    if (limbo_.size() == block_count{} && std::all_of(late_pins_.begin(), late_pins_.end(), none) &&
+        std::all_of(late_holds_.begin(), late_holds_.end(), none)) {
       return;
     }
     reserve_retirement();
@@ -813,6 +1144,7 @@ private:
       auto const here = [&](ticket k) { return reached(timeline_id{t}, k); };
       limbo_.drain(timeline_id{t}, here, [&](block_id block) { after(t, 0)(block); });
       late_pins_[t].drain(here, [&](prefix_pin&& pin, std::uint32_t unready) { after(t, unready)(std::move(pin)); });
+      late_holds_[t].drain(here, [&](std::uint32_t g, block_id block) { after(t, 0).of_group(g)(block); });
     }
   }
   /// What waited for timeline \p t waits for the later ones too, which may have used it as well.
@@ -838,8 +1170,11 @@ private:
       }
     }
     if (!immediate && record.state.forked) {
-      ops_.drop(record.state, retire_after(record)); // another holder's step may still read what this one gives up
+      auto const retire = retire_after(record); // another holder's step may still read what this one gives up
+      drop_groups(record, retire);
+      ops_.drop(record.state, retire);
     } else {
+      drop_groups(record, retirement{this, timeline_id{0}, ticket{}, 0});
       ops_.drop(record.state);
     }
     if (auto const to = Policies::request_states::table.next(record.phase, request_event_type::release)) {
@@ -917,6 +1252,11 @@ private:
   list_type live_; // oldest first
   std::array<list_type, timelines> draining_;
   std::array<late_pins, timelines> late_pins_;
+  std::vector<window_type> windows_;         // groups that do not keep everything
+  std::vector<std::uint32_t> window_of_;     // by group: which of them, or `no_window`
+  std::vector<std::uint32_t> group_columns_; // by window group, as `columns_`
+  std::vector<group_id> lead_groups_; // groups that keep everything; none = the lead is identity only, without bytes
+  std::array<late_holds, timelines> late_holds_;
   std::deque<slot_type> slots_;
   slot_type* open_ = nullptr; // planned, not launched
   std::array<ticket, timelines> latest_{};

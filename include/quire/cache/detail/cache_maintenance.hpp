@@ -26,6 +26,7 @@ namespace quire::detail {
 template <class Policies>
 auto cache_core<Policies>::abandon(timeline_id timeline) -> expected<block_count> {
   QUIRE_EXPECTS(timeline.value() < timelines);
+  if (!windows_.empty()) { return refuse(errc::not_supported); }
   for (auto const& slot : slots_) {
     if (slot.phase == step_phase::planned || slot.phase == step_phase::launched) { return refuse(errc::plan_open); }
   }
@@ -111,7 +112,7 @@ auto cache_core<Policies>::abandon(timeline_id timeline) -> expected<block_count
     limbo_.abandon(timeline_id{u}, [&](block_id) { ++lost_; });
   }
   abandoned_[t] = last;
-  for (auto& slot : slots_) { slot.rows.distrust(); }
+  for (auto& slot : slots_) { distrust(slot); }
   return block_count{lost_ - lost_before};
 }
 
@@ -134,17 +135,20 @@ auto cache_core<Policies>::compact() -> expected<std::vector<action>> {
   std::vector<action> moves;
   auto low = std::uint32_t{0};
   auto high = n;
-  for (;;) { // the lowest free place takes the highest block in use
+  while (!lead_groups_.empty()) { // the lowest free place takes the highest block in use
     while (low < high && pool_.state(block_id{low}) != states::free) { ++low; }
     while (low < high && !movable(block_id{high - 1})) { --high; }
     if (low >= high) { break; }
     to[high - 1] = block_id{low};
-    moves.push_back(action::move_block(group_id{0}, block_id{high - 1}, block_id{low}));
+    for (auto const group : lead_groups_) {
+      moves.push_back(action::move_block(group, block_id{high - 1}, block_id{low}));
+    }
     ++low;
     --high;
   }
   pool_.relocate(to);
   index_.relocate(to);
+  for (auto& window : windows_) { window.relocate_lead(to); }
   for (auto& record : live_) {
     auto& table = record.state.table;
     for (std::uint32_t j = 0; j < table.size(); ++j) {
@@ -153,7 +157,7 @@ auto cache_core<Policies>::compact() -> expected<std::vector<action>> {
     record.stamp = ++stamps_;
     open_lane(record);
   }
-  for (auto& slot : slots_) { slot.rows.distrust(); }
+  for (auto& slot : slots_) { distrust(slot); }
   return moves;
 }
 /// \endcond

@@ -4,6 +4,7 @@
 /// \file
 /// The record of one sequence inside a cache.
 
+#include <quire/cache/detail/group_table.hpp>
 #include <quire/core/types.hpp>
 #include <quire/observe/event_ids.hpp>
 #include <quire/sequence/sequence_state.hpp>
@@ -13,6 +14,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 namespace quire::detail {
 
@@ -48,6 +50,9 @@ struct alignas(64) record {
   std::uint32_t outstanding = 0; // [blocks] promised and not taken yet
   std::uint32_t owed = 0;        // [blocks] the same before the open plan
   std::uint32_t ready = 0;       // [tokens] known to be finished on their device
+  std::uint32_t rewind = 0;      // [tokens] that may be taken back: windows keep what that needs
+
+  std::vector<group_table> groups; // what it holds of the groups that do not keep everything
 
   std::array<ticket, Timelines> last{}; // of the last step that touched it, per timeline
   std::uint32_t attached = 0;           // [tokens] found at admission

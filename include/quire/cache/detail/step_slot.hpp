@@ -31,10 +31,17 @@ struct step_slot {
         lane; // [tokens] its lane with this position; 0 unless it needs nothing but a slot, or a slot and a block
   };
 
+  /// Rows of one window group.
+  struct group_rows {
+    batch_rows rows;
+    batch_view view;
+  };
+
   step_slot(std::uint32_t rows_wanted, block_geometry geometry) : rows{rows_wanted, geometry} {}
 
   batch_rows rows;
   batch_view view;
+  std::vector<group_rows> groups;
   step_list<planned_item> items;
   std::vector<step_result> results;
   std::vector<action> actions;

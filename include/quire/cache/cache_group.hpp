@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// One layer group as a cache sees it.
+
+#include <quire/core/types.hpp>
+#include <quire/model/retention.hpp>
+
+namespace quire {
+
+/// What a cache has to know of a layer group (S29). Its number is its place in `cache_options::groups`.
+struct cache_group {
+  retention keeps{};          ///< What stays. All groups that keep everything share one table.
+  block_count blocks{};       ///< [blocks] in its pool; 0 = as many as `cache_options::blocks`.
+  token_count block_tokens{}; ///< [tokens] per block; 0 = `cache_options::block_tokens`, which a full group must use.
+
+  /// Same group.
+  friend constexpr auto operator==(cache_group const&, cache_group const&) noexcept -> bool = default;
+};
+
+} // namespace quire

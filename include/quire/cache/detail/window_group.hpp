@@ -1,0 +1,483 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// A layer group that gives blocks up: its pool, its tables, and its blocks that hang on prefix nodes.
+///
+/// ```text
+///   lead blocks (the index)    [ a ][ b ][ c ][ d ]      identity: tokens, parent, key
+///   this group's blocks          -    -   (5)  (3)       hang on them, come and go by themselves
+/// ```
+///
+/// A block hangs on the lead block in which it ends. While somebody holds it, or a device may still read it, it has
+/// holders; without any it is *idle*: found by matches, and the first to be taken when room is short. All window
+/// arithmetic is `resident_range`'s.
+
+#include <quire/cache/cache_group.hpp>
+#include <quire/cache/detail/group_table.hpp>
+#include <quire/core/contract.hpp>
+#include <quire/core/types.hpp>
+#include <quire/model/logical_block.hpp>
+#include <quire/model/position_interval.hpp>
+#include <quire/model/residency.hpp>
+#include <quire/model/resident_range.hpp>
+#include <quire/model/retention.hpp>
+#include <quire/prefix/node_id.hpp>
+#include <quire/prefix/order_list.hpp>
+#include <quire/sequence/block_geometry.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace quire::detail {
+
+/// \cond INTERNAL
+/// \tparam Pool a `block_pool`.
+template <class Pool>
+class window_group {
+  using state_type = typename Pool::state_type;
+  using event_type = typename Pool::event_type;
+
+public:
+  /// \param lead [blocks] of the index, of \p lead_tokens tokens each. \throws config_error, std::bad_alloc
+  window_group(group_id id, cache_group const& spec, block_count lead, token_count lead_tokens)
+      : id_{id}, keeps_{stored(spec.keeps)}, shares_{spec.keeps.shareable()}, geometry_{spec.block_tokens},
+        lead_tokens_{lead_tokens.value()},
+        per_lead_{(lead_tokens.value() + spec.block_tokens.value() - 1) / spec.block_tokens.value()},
+        pool_{spec.blocks}, hanging_(std::size_t{lead.value()} * per_lead_), home_(spec.blocks.value(), nowhere),
+        hooks_(std::size_t{spec.blocks.value()} + 1) {}
+
+  [[nodiscard]] auto id() const noexcept -> group_id { return id_; }
+  [[nodiscard]] auto keeps() const noexcept -> retention const& { return keeps_; }
+  [[nodiscard]] auto geometry() const noexcept -> block_geometry const& { return geometry_; }
+  [[nodiscard]] auto pool() const noexcept -> Pool const& { return pool_; }
+  /// [blocks] that hold matchable content which nobody uses.
+  [[nodiscard]] auto idle() const noexcept -> block_count { return block_count{idle_count_}; }
+  [[nodiscard]] auto available() const noexcept -> block_count { return pool_.free_blocks() + idle(); }
+  [[nodiscard]] auto promised() const noexcept -> std::uint32_t { return promised_; }
+  /// [blocks] held by all tables, with their multiplicity.
+  [[nodiscard]] auto held() const noexcept -> std::uint32_t { return held_; }
+
+  /// [blocks] that a sequence of up to \p limit positions holds at most, when a step adds up to \p append of them and up
+  /// to \p rewind may be taken back: the reach of the window at its worst alignment, and one to copy into.
+  [[nodiscard]] auto budget(std::uint64_t limit, std::uint64_t append, std::uint64_t rewind) const noexcept
+      -> std::uint32_t {
+    auto const all = (limit + geometry_.block_tokens() - 1) / geometry_.block_tokens() + 1;
+    auto const sinks = geometry_.blocks(keeps_.sinks.value());
+    auto const reach = std::uint64_t{keeps_.extent.value()} + append + rewind; // one more than the window needs
+    auto const tail = (reach + geometry_.block_tokens() - 1) / geometry_.block_tokens() + 1;
+    return static_cast<std::uint32_t>(std::min({all, sinks + tail + 1, std::uint64_t{0xffff'ffffU}}));
+  }
+  /// Columns that views need for tables of that \p budget and up to \p limit positions.
+  [[nodiscard]] auto columns(std::uint32_t limit, std::uint32_t budget) const noexcept -> std::uint32_t {
+    auto const all = geometry_.blocks(limit);
+    return keeps_.sinks.value() > 0 ? all : std::min(all, 2 * budget + least_shift);
+  }
+
+  // --- matching -----------------------------------------------------------------------------------------------------
+  /// The longest hit of at most \p hit positions of a prompt of \p prompt that this group can serve, \p lead being the
+  /// blocks found. It only shrinks. \complexity O(blocks inspected): none is inspected twice. \source S29
+  [[nodiscard]] auto longest_hit(std::span<block_id const> lead, std::uint32_t prompt, std::uint32_t hit) const
+      -> std::uint32_t {
+    if (!shares_) { return 0; }
+    for (;;) {
+      hit -= geometry_.offset(hit);
+      auto const missing = hit == 0 ? std::nullopt : last_missing(lead, prompt, hit);
+      if (!missing) { return hit; }
+      hit = *missing * geometry_.block_tokens(); // every longer hit, up to this one, needs that block
+    }
+  }
+  /// [blocks] among those that a hit needs which are idle: attaching takes them out of what is available.
+  [[nodiscard]] auto would_hold(std::span<block_id const> lead, std::uint32_t prompt, std::uint32_t hit) const
+      -> std::uint32_t {
+    std::uint32_t n = 0;
+    for_needed(prompt, hit, [&](std::uint32_t j) { n += pool_.holders(found(lead, j)) == 0 ? 1U : 0U; });
+    return n;
+  }
+  /// [blocks] that a hit needs.
+  [[nodiscard]] auto needed(std::uint32_t prompt, std::uint32_t hit) const -> std::uint32_t {
+    std::uint32_t n = 0;
+    for_needed(prompt, hit, [&](std::uint32_t) { ++n; });
+    return n;
+  }
+  /// Attaches a hit. \pre `longest_hit` gave it, and the table has room
+  auto attach(group_table& t, std::span<block_id const> lead, std::uint32_t prompt, std::uint32_t hit) -> void {
+    t.blocks.assign(geometry_.blocks(hit), block_id::none());
+    for_needed(prompt, hit, [&](std::uint32_t j) {
+      t.blocks[j] = found(lead, j);
+      hold(t.blocks[j]);
+      ++t.held;
+    });
+    t.before = t.size();
+    t.gone = need_of(prompt, hit).tail_blocks(token_count{hit}).begin.value();
+    rebase(t);
+  }
+
+  // --- steps --------------------------------------------------------------------------------------------------------
+  /// True if the next write of a sequence goes to a block that must be copied first.
+  [[nodiscard]] auto must_copy(group_table const& t, std::uint32_t committed, bool writer, bool skips) const -> bool {
+    auto const j = geometry_.index(committed);
+    if (skips || j >= t.size() || !t.blocks[j]) { return false; }
+    return pool_.state(t.blocks[j]) == state_type::published || (!writer && pool_.holders(t.blocks[j]) > 1);
+  }
+  /// [blocks] that \p q more positions take, a copy included.
+  [[nodiscard]] auto blocks_for(group_table const& t, std::uint32_t committed, std::uint32_t q, bool writer,
+                                bool skips) const -> std::uint32_t {
+    auto const size = geometry_.blocks(committed + q);
+    return (size > t.size() ? size - t.size() : 0) + (must_copy(t, committed, writer, skips) ? 1U : 0U);
+  }
+  /// Makes sure that taking \p blocks needs no memory. \throws std::bad_alloc; nothing has changed then.
+  auto reserve_claims(std::uint32_t blocks) -> void { claims_.reserve(claims_.size() + blocks); }
+  /// Takes what \p q more positions need; `copy_source` names the block to copy from, if any.
+  /// \pre that many are available, `reserve_claims`, and the table has room
+  auto reserve(group_table& t, std::uint32_t committed, std::uint32_t q, bool writer, bool skips) -> void {
+    if (must_copy(t, committed, writer, skips)) {
+      auto& entry = t.blocks[geometry_.index(committed)];
+      t.copy_source = entry;
+      entry = take();
+      t.stamp = 0;
+      ++t.held;
+    }
+    for (auto const size = geometry_.blocks(committed + q); t.size() < size; ++t.held) { t.blocks.push_back(take()); }
+    account(t);
+  }
+  /// Undoes `reserve`; fresh blocks go to \p retire(block), one hold each, unless they are victims that will be restored.
+  template <class Retire>
+  auto roll_back(group_table& t, std::uint32_t committed, Retire retire) -> void {
+    auto const give_back = [&](block_id block) {
+      --t.held;
+      if (pool_.state(block) != state_type::condemned) { retire(block); }
+    };
+    for (; t.size() > t.before; t.blocks.pop_back()) { give_back(t.blocks.back()); }
+    if (t.copy_source) {
+      auto& entry = t.blocks[geometry_.index(committed)];
+      give_back(entry);
+      entry = t.copy_source;
+      t.copy_source = block_id::none();
+      t.stamp = 0;
+    }
+    account(t);
+  }
+  /// Makes the open plan's blocks the sequence's own. \p committed is the length before it.
+  template <class Retire>
+  auto commit(group_table& t, std::uint32_t committed, Retire retire) -> void {
+    if (t.copy_source) {
+      pool_.apply(t.blocks[geometry_.index(committed)], event_type::commit);
+      retire(t.copy_source);
+      t.copy_source = block_id::none();
+      --t.held;
+    }
+    for (; t.before < t.size(); ++t.before) { pool_.apply(t.blocks[t.before], event_type::commit); }
+    account(t);
+  }
+  /// Hangs the blocks that end in logical lead block \p u on \p lead, which is published now.
+  auto publish(group_table const& t, std::uint32_t u, block_id lead) -> void {
+    if (!shares_) { return; }
+    auto const end = (u + 1) * lead_tokens_;
+    auto place = std::size_t{lead.value()} * per_lead_;
+    for (auto j = first_in(u); (j + 1) * geometry_.block_tokens() <= end; ++j, ++place) {
+      if (j >= t.size() || !t.blocks[j] || hanging_[place]) { continue; }
+      if (pool_.state(t.blocks[j]) != state_type::private_) { continue; }
+      pool_.apply(t.blocks[j], event_type::publish);
+      hanging_[place] = t.blocks[j];
+      home_[t.blocks[j].value()] = static_cast<std::uint32_t>(place);
+    }
+  }
+  /// Gives up what no query from \p oldest_query on can see. \complexity O(blocks given up)
+  template <class Retire>
+  auto give_up(group_table& t, std::uint32_t oldest_query, Retire retire) -> void {
+    auto const dead = resident_range(token_pos{oldest_query}, keeps_, token_count{geometry_.block_tokens()}).dead;
+    auto const end = std::min(dead.end.value(), t.size());
+    if (end <= t.gone) { return; }
+    for (auto j = std::max(t.gone, dead.begin.value()); j < end; ++j) { leave(t, j, retire); }
+    t.gone = end;
+    rebase(t);
+    account(t);
+  }
+  /// The next position of a sequence that may be written without any of this, and how many: 0 = none.
+  [[nodiscard]] auto lane(group_table& t, std::uint32_t committed) const -> std::uint32_t {
+    auto const j = geometry_.index(committed);
+    auto const offset = geometry_.offset(committed);
+    if (offset == 0 || j >= t.size() || !t.blocks[j] || pool_.state(t.blocks[j]) != state_type::private_) { return 0; }
+    t.lane_shift = (std::int64_t{t.blocks[j].value()} - j) * geometry_.block_tokens();
+    return geometry_.block_tokens() - offset;
+  }
+
+  // --- sequences ----------------------------------------------------------------------------------------------------
+  /// The first position from \p length on at which the sequence could go on after a cut back to it; none if there is none.
+  [[nodiscard]] auto resumable(group_table const& t, std::uint32_t length, std::uint32_t committed) const
+      -> std::optional<token_pos> {
+    auto const begin = std::min(t.gone * geometry_.block_tokens(), committed);
+    auto const present = position_interval{token_pos{begin}, token_pos{committed}};
+    auto const at = earliest_resumable(token_pos{length}, present, keeps_);
+    // A chunk may need nothing from before, but what it writes first must have its block.
+    auto const writes = at && geometry_.offset(at->value()) != 0 && !t.blocks[geometry_.index(at->value())];
+    return writes ? earliest_resumable(token_pos{begin}, present, keeps_) : at;
+  }
+  /// [blocks] that a cut back to \p length gives free or idle.
+  [[nodiscard]] auto would_free(group_table const& t, std::uint32_t length) const -> std::uint32_t {
+    std::uint32_t n = 0;
+    for (auto j = geometry_.blocks(length); j < t.size(); ++j) {
+      n += t.blocks[j] && pool_.holders(t.blocks[j]) == 1 ? 1U : 0U;
+    }
+    return n;
+  }
+  /// True if others may read the partial last block of a sequence of \p length positions.
+  [[nodiscard]] auto shared_end(group_table const& t, std::uint32_t length) const -> bool {
+    auto const j = geometry_.index(length);
+    return geometry_.offset(length) != 0 && t.blocks[j] && pool_.holders(t.blocks[j]) > 1;
+  }
+  template <class Retire>
+  auto truncate(group_table& t, std::uint32_t length, Retire retire) -> void {
+    auto const size = geometry_.blocks(length);
+    for (auto j = t.size(); j-- > size;) { leave(t, j, retire); }
+    t.blocks.resize(size);
+    t.before = size;
+    t.gone = std::min(t.gone, size);
+    t.base = std::min(t.base, size);
+    t.stamp = 0;
+    account(t);
+  }
+  /// Shares what a child of \p length positions needs. \pre `resumable(parent, length)`, and the table has room
+  auto fork(group_table const& parent, group_table& child, std::uint32_t length) -> void {
+    auto const need = resident_range(token_pos{length}, keeps_, token_count{geometry_.block_tokens()});
+    child.blocks.assign(geometry_.blocks(length), block_id::none());
+    auto const share = [&](logical_block_interval blocks) {
+      for (auto j = blocks.begin.value(); j < blocks.end.value(); ++j) {
+        child.blocks[j] = parent.blocks[j];
+        pool_.retain(child.blocks[j]);
+        ++child.held;
+      }
+    };
+    share(need.sink_blocks(token_count{length}));
+    share(need.tail_blocks(token_count{length}));
+    child.before = child.size();
+    child.gone = need.tail_blocks(token_count{length}).begin.value();
+    rebase(child);
+  }
+  /// Gives everything back, deepest first. \post the table is empty
+  template <class Retire>
+  auto drop(group_table& t, Retire retire) -> void {
+    for (auto j = t.size(); j-- > 0;) { leave(t, j, retire); }
+    t.blocks.clear();
+    t.gone = t.base = t.before = t.budget = 0;
+    t.stamp = 0;
+    account(t);
+  }
+  /// Sets what a sequence may hold at most, and promises what it does not hold yet.
+  auto allow(group_table& t, std::uint32_t budget) -> void {
+    t.budget = budget;
+    account(t);
+  }
+  /// Ends a hold on \p block that no device work needs any more.
+  auto let_go(block_id block) -> void {
+    if (!pool_.release(block)) { return; }
+    if (pool_.state(block) != state_type::published) { return pool_.retire_and_reclaim(block); }
+    idle_.push_back(*this, node_of(block));
+    ++idle_count_;
+  }
+
+  // --- what the index does ------------------------------------------------------------------------------------------
+  /// The open plan's victims are final. \returns [blocks] how many there were
+  auto confirm() -> block_count {
+    for (auto const block : claims_) {
+      hanging_[home_[block.value()]] = block_id::none();
+      home_[block.value()] = nowhere;
+      pool_.reuse(block);
+    }
+    auto const n = block_count{static_cast<std::uint32_t>(claims_.size())};
+    claims_.clear();
+    return n;
+  }
+  /// The open plan is dropped: its victims are back in their places.
+  auto restore() -> void {
+    for (auto i = claims_.size(); i-- > 0;) {
+      pool_.apply(claims_[i], event_type::restore);
+      idle_.push_front(*this, node_of(claims_[i]));
+      ++idle_count_;
+    }
+    claims_.clear();
+  }
+  /// Lead block \p lead left the index: what hung on it cannot be found any more. \pre none of it is claimed
+  auto unhang(block_id lead) -> void {
+    for (auto place = std::size_t{lead.value()} * per_lead_, end = place + per_lead_; place < end; ++place) {
+      auto const block = std::exchange(hanging_[place], block_id::none());
+      if (!block) { continue; }
+      home_[block.value()] = nowhere;
+      if (pool_.holders(block) > 0) {
+        pool_.apply(block, event_type::unpublish);
+      } else {
+        leave_idle(block);
+        pool_.retire_and_reclaim(block);
+      }
+    }
+  }
+  /// Lead block \p to took the place of \p from in the index.
+  auto rehang(block_id from, block_id to) -> void {
+    for (std::size_t i = 0; i < per_lead_; ++i) {
+      auto const place = std::size_t{to.value()} * per_lead_ + i;
+      auto const block = std::exchange(hanging_[std::size_t{from.value()} * per_lead_ + i], block_id::none());
+      QUIRE_EXPECTS(!hanging_[place]);
+      hanging_[place] = block;
+      if (block) { home_[block.value()] = static_cast<std::uint32_t>(place); }
+    }
+  }
+  /// Lead block b is block `to[b]` from now on, unless that is none. \pre every target was outside the index
+  auto relocate_lead(std::span<block_id const> to) -> void {
+    for (std::uint32_t b = 0; b < to.size(); ++b) {
+      if (to[b]) { rehang(block_id{b}, to[b]); }
+    }
+  }
+
+  /// First broken invariant, empty if all hold. \param holders as the tables and waiting holds count them, per block.
+  /// \param published(lead) tells whether a lead block is in the index
+  template <class Published>
+  [[nodiscard]] auto audit(std::span<std::uint32_t const> holders, bool plan_open, Published published) const
+      -> std::string {
+    std::uint32_t free = 0;
+    std::uint32_t idle = 0;
+    for (std::uint32_t b = 0; b < home_.size(); ++b) {
+      auto const block = block_id{b};
+      auto const state = pool_.state(block);
+      auto const name = "group " + std::to_string(id_.value()) + ", block " + std::to_string(b);
+      free += state == state_type::free ? 1U : 0U;
+      if (pool_.holders(block) != holders[b]) { return name + ": holders differ from the tables that name it"; }
+      auto const hangs = home_[b] != nowhere;
+      if (hangs != (state == state_type::published || state == state_type::condemned)) {
+        return name + ": published and hanging disagree";
+      }
+      if (hangs && hanging_[home_[b]] != block) { return name + ": it does not hang where it says"; }
+      if (hangs && !published(block_id{home_[b] / per_lead_})) {
+        return name + ": it hangs on a block outside the index";
+      }
+      if (state == state_type::condemned && !plan_open) { return name + ": condemned without a plan"; }
+      if ((state == state_type::writing || state == state_type::private_) && holders[b] == 0) {
+        return name + ": in use without a holder";
+      }
+      idle += state == state_type::published && holders[b] == 0 ? 1U : 0U;
+    }
+    auto const name = "group " + std::to_string(id_.value());
+    if (free != pool_.free_blocks().value()) { return name + ": free blocks are miscounted"; }
+    std::uint32_t listed = 0;
+    for (auto at = idle_.front(); at && listed <= idle; at = node_id{hooks_[at.value()].next}) {
+      if (at.value() == 0) { break; }
+      ++listed;
+    }
+    if (idle != idle_count_ || listed != idle) { return name + ": idle blocks are miscounted"; }
+    for (std::size_t place = 0; place < hanging_.size(); ++place) {
+      if (hanging_[place] && home_[hanging_[place].value()] != place) { return name + ": a place names a stranger"; }
+    }
+    return {};
+  }
+  /// Hook of a block in the order of idle ones.
+  [[nodiscard]] auto hook(node_id node) noexcept -> order_hook& { return hooks_[node.value()]; }
+
+private:
+  static constexpr std::uint32_t nowhere = 0xffff'ffffU;
+  static constexpr std::uint32_t least_shift = 8; // [blocks] views move on by at least that much
+
+  /// A ring is a window whose blocks nobody shares: by whole blocks its pool recycles them as well.
+  static auto stored(retention const& keeps) -> retention {
+    if (keeps.kind != retention_kind::ring) { return keeps; }
+    return retention::sink_window({.sinks = keeps.sinks, .window = keeps.extent});
+  }
+  static auto node_of(block_id block) noexcept -> node_id { return node_id{block.value() + 1}; }
+  /// First logical block that ends in logical lead block \p u.
+  [[nodiscard]] auto first_in(std::uint32_t u) const noexcept -> std::uint32_t {
+    return geometry_.index(u * lead_tokens_);
+  }
+  /// What the first query behind a hit needs; behind a hit of the whole prompt that is its last position.
+  [[nodiscard]] auto need_of(std::uint32_t prompt, std::uint32_t hit) const -> residency {
+    return resident_range(token_pos{std::min(hit, prompt - 1)}, keeps_, token_count{geometry_.block_tokens()});
+  }
+  template <class Visit>
+  auto for_needed(std::uint32_t prompt, std::uint32_t hit, Visit visit) const -> void {
+    auto const need = need_of(prompt, hit);
+    auto const each = [&](logical_block_interval blocks) {
+      for (auto j = blocks.begin.value(); j < blocks.end.value(); ++j) { visit(j); }
+    };
+    each(need.sink_blocks(token_count{hit}));
+    each(need.tail_blocks(token_count{hit}));
+  }
+  /// The block that hangs where logical block \p j ends; none if nothing does. \pre the lead blocks reach there
+  [[nodiscard]] auto found(std::span<block_id const> lead, std::uint32_t j) const -> block_id {
+    auto const u = ((j + 1) * geometry_.block_tokens() - 1) / lead_tokens_;
+    auto const block = hanging_[std::size_t{lead[u].value()} * per_lead_ + (j - first_in(u))];
+    return block && pool_.state(block) == state_type::published ? block : block_id::none();
+  }
+  /// The last block that a hit needs and that does not hang.
+  [[nodiscard]] auto last_missing(std::span<block_id const> lead, std::uint32_t prompt, std::uint32_t hit) const
+      -> std::optional<std::uint32_t> {
+    auto const need = need_of(prompt, hit);
+    auto const search = [&](logical_block_interval blocks) -> std::optional<std::uint32_t> {
+      for (auto j = blocks.end.value(); j-- > blocks.begin.value();) {
+        if (!found(lead, j)) { return j; }
+      }
+      return std::nullopt;
+    };
+    if (auto const tail = search(need.tail_blocks(token_count{hit}))) { return tail; }
+    return search(need.sink_blocks(token_count{hit}));
+  }
+  auto leave_idle(block_id block) -> void {
+    idle_.erase(*this, node_of(block));
+    --idle_count_;
+  }
+  auto hold(block_id block) -> void {
+    if (pool_.holders(block) == 0) { leave_idle(block); }
+    pool_.hold(block);
+  }
+  /// A free block, or the one that has been idle longest. \pre one is available, `reserve_claims`
+  auto take() -> block_id {
+    if (auto const block = pool_.try_allocate()) { return block; }
+    auto const victim = block_id{idle_.front().value() - 1};
+    leave_idle(victim);
+    pool_.apply(victim, event_type::claim);
+    claims_.push_back(victim);
+    return victim;
+  }
+  template <class Retire>
+  auto leave(group_table& t, std::uint32_t j, Retire& retire) -> void {
+    if (!t.blocks[j]) { return; }
+    retire(t.blocks[j]);
+    t.blocks[j] = block_id::none();
+    --t.held;
+  }
+  /// Lets views begin further right once at least half of what they show is gone: O(1) a step on average.
+  auto rebase(group_table& t) const -> void {
+    if (keeps_.sinks.value() > 0 || t.gone - t.base < std::max(least_shift, t.size() - t.gone)) { return; }
+    t.base = t.gone;
+    t.stamp = 0;
+  }
+  auto account(group_table& t) -> void {
+    auto const owed = t.budget > t.held ? t.budget - t.held : 0U;
+    promised_ = promised_ - t.outstanding + owed;
+    t.outstanding = owed;
+    held_ = held_ - t.counted + t.held;
+    t.counted = t.held;
+  }
+
+  group_id id_;
+  retention keeps_;
+  bool shares_;
+  block_geometry geometry_;
+  std::uint32_t lead_tokens_;
+  std::uint32_t per_lead_; // blocks that end in one lead block, at most
+  Pool pool_;
+  std::vector<block_id> hanging_;   // [lead blocks · per_lead] what hangs there
+  std::vector<std::uint32_t> home_; // [blocks] where a block hangs
+  std::vector<order_hook> hooks_;
+  order_list idle_; // longest idle first
+  std::uint32_t idle_count_ = 0;
+  std::uint32_t promised_ = 0;
+  std::uint32_t held_ = 0;
+  std::vector<block_id> claims_; // of the open plan
+};
+/// \endcond
+
+} // namespace quire::detail

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Caches with several layer groups: whatever is admitted, shared, forked, cut, dropped and moved, every query of every
+// group reads exactly what its attention rule lets it see (S27, S29, S30, B8).
+#include <quire/block/ticket_fence.hpp>
+#include <quire/cache/kv_cache.hpp>
+#include <quire/model/retention.hpp>
+#include <quire/prefix/flat_index.hpp>
+
+#include "support/group_world.hpp"
+#include "support/rc_prop.hpp"
+
+#include <cstdint>
+#include <string>
+
+namespace {
+
+using quire::retention;
+using quire::token_count;
+
+struct late_policies : quire::default_policies {
+  using fence = quire::ticket_fence<2>;
+};
+struct flat_policies : quire::default_policies {
+  template <class Eviction, class Digest>
+  using index = quire::flat_index<Eviction, Digest>;
+};
+
+auto size_below(std::uint32_t n) -> rc::Gen<std::uint32_t> { return rc::gen::inRange<std::uint32_t>(0, n); }
+
+auto some_group() -> rc::Gen<quire::cache_group> {
+  return rc::gen::exec([] {
+    auto const extent = token_count{1 + *size_below(20)};
+    auto const sinks = token_count{*size_below(6)};
+    quire::cache_group group;
+    switch (*size_below(7)) {
+    case 0:
+    case 1: group.keeps = retention::sliding_window(extent); break;
+    case 2:
+    case 3: group.keeps = retention::sink_window({.sinks = sinks, .window = extent}); break;
+    case 4:
+    case 5: group.keeps = retention::chunked(extent); break;
+    default:
+      group.keeps = retention::ring({.capacity = extent + sinks + token_count{3}, .window = extent, .sinks = sinks});
+    }
+    group.block_tokens = token_count{*rc::gen::element(0U, 1U, 2U, 3U, 4U, 5U, 8U)};
+    group.blocks = quire::block_count{6 + *size_below(40)};
+    return group;
+  });
+}
+
+auto some_case() -> rc::Gen<quire_test::group_case> {
+  return rc::gen::exec([] {
+    quire_test::group_case c;
+    if (*size_below(5) != 0) { c.groups.emplace_back(); }
+    auto const windows = *rc::gen::container<std::vector<quire::cache_group>>(1 + *size_below(3), some_group());
+    c.groups.insert(c.groups.end(), windows.begin(), windows.end());
+    if (*size_below(5) == 0) { c.groups.emplace_back(); } // two groups that keep everything share one table
+    c.block_tokens = *rc::gen::element(1U, 2U, 3U, 4U, 5U, 8U);
+    c.blocks = 4 + *size_below(30);
+    c.max_append = *size_below(3) == 0 ? 0U : 1 + *size_below(10);
+    c.skip_writes = *size_below(4) != 0;
+    c.scrub = *size_below(5) == 0;
+    c.seed = *rc::gen::arbitrary<std::uint32_t>();
+    c.commands = *rc::gen::inRange<std::uint32_t>(1, 250);
+    return c;
+  });
+}
+
+template <class Policies>
+void agrees() {
+  quire_test::prop("every query reads what it may see", [] {
+    auto const c = *some_case();
+    auto world = quire_test::group_world<Policies>{c};
+    world.run();
+    for (auto const& [name, count] : world.seen) {
+      if (count > 0) { RC_TAG(name); }
+    }
+  });
+}
+
+} // namespace
+
+TEST_CASE("S29: layer groups agree with the toy", "[cache][groups]") { agrees<quire::default_policies>(); }
+TEST_CASE("S29: layer groups agree with the toy on two late timelines", "[cache][groups][fence]") {
+  agrees<late_policies>();
+}
+TEST_CASE("S29: layer groups agree with the toy over a flat index", "[cache][groups]") { agrees<flat_policies>(); }

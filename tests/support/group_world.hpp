@@ -1,0 +1,453 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// A cache with several layer groups, the memory of each group, and an engine that knows what every query should read.
+///
+/// The KV of a position is a hash of its group, its scope and all tokens up to it. A step is a job of a late device: it
+/// performs its actions, writes the KV of its new positions and reads, for every query and group, exactly the positions
+/// that the group's attention rule lets it see, through the view. Jobs of a timeline run in order, timelines in any order.
+
+#include <quire/cache/kv_cache.hpp>
+#include <quire/core/types.hpp>
+#include <quire/model/retention.hpp>
+#include <quire/view/action.hpp>
+#include <quire/view/batch_view.hpp>
+#include <quire/view/validate.hpp>
+
+#include "isolation/identity_fixtures.hpp"
+#include "support/toy_kv.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <ostream>
+#include <random>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace quire_test {
+
+/// Groups, sizes and the seed of everything that happens.
+struct group_case {
+  std::vector<quire::cache_group> groups;
+  std::uint32_t block_tokens = 4;
+  std::uint32_t blocks = 16;
+  std::uint32_t max_append = 0;
+  bool skip_writes = true;
+  bool scrub = false;
+  std::uint32_t seed = 1;
+  std::uint32_t commands = 120;
+  friend auto operator<<(std::ostream& out, group_case const& c) -> std::ostream& {
+    out << c.blocks << " blocks of " << c.block_tokens << ", max_append " << c.max_append
+        << (c.skip_writes ? "" : ", no skipped writes") << (c.scrub ? ", scrub" : "") << ", seed " << c.seed << ", "
+        << c.commands << " commands;";
+    for (auto const& g : c.groups) {
+      out << ' ' << quire::name_of(g.keeps.kind) << '(' << g.keeps.extent.value() << ", sinks " << g.keeps.sinks.value()
+          << ") " << g.blocks.value() << " x " << g.block_tokens.value();
+    }
+    return out;
+  }
+};
+
+/// \tparam Policies of the cache.
+template <class Policies>
+class group_world {
+  using cache_type = quire::kv_cache<Policies>;
+  using handle = typename cache_type::sequence;
+  using item_type = typename cache_type::step_item;
+  static constexpr std::size_t timelines = Policies::fence::timelines;
+  static constexpr bool fenced = !std::is_same_v<typename Policies::fence, quire::immediate_fence>;
+  static constexpr std::uint32_t rows = 5;
+
+  struct sequence {
+    handle hold;
+    std::uint32_t scope;
+    std::uint32_t limit;
+    std::vector<quire::token_id> tokens; // committed and known, then what is left of the prompt
+    std::uint32_t prompt;
+  };
+  struct row {
+    std::uint32_t scope;
+    std::vector<quire::token_id> tokens; // readable, the new ones included
+    std::uint32_t queries;
+  };
+  struct job {
+    std::vector<quire::action> actions;
+    std::vector<quire::batch_view> views; // by group; they point into the cache's buffers
+    std::vector<std::vector<std::int32_t>> tables;
+    std::vector<row> rows;
+    std::uint64_t ticket = 0;
+  };
+
+public:
+  explicit group_world(group_case const& c) : case_{c}, cache_{options(c)}, random_{c.seed} {
+    for (std::uint32_t i = 0; i < 2; ++i) {
+      scope_[i] = cache_.open_scope(quire::compute_identity{some_fields()}, domain_of(i == 0 ? "a" : "b"));
+    }
+    for (std::uint32_t g = 0; g < c.groups.size(); ++g) {
+      memory_.emplace_back(std::size_t{cache_.capacity(quire::group_id{g}).value()} * block_tokens(g), toy_poison);
+    }
+  }
+
+  /// Runs all commands. \throws what `toy_check` throws at the first thing that is wrong
+  void run() {
+    for (std::uint32_t i = 0; i < case_.commands; ++i) {
+      command();
+      audit();
+    }
+    sequences_.clear();
+    audit();
+    drain();
+    audit();
+    for (std::uint32_t g = 0; g < case_.groups.size(); ++g) {
+      auto const id = quire::group_id{g};
+      toy_check(cache_.free_blocks(id) + cache_.evictable_blocks(id) == cache_.capacity(id), "blocks leak");
+      toy_check(cache_.promised_blocks(id) == quire::block_count{}, "promises leak");
+    }
+  }
+  /// How often things happened.
+  std::map<std::string, std::uint64_t> seen;
+
+private:
+  static auto options(group_case const& c) -> quire::cache_options {
+    return {.blocks = quire::block_count{c.blocks},
+            .block_tokens = quire::token_count{c.block_tokens},
+            .max_sequences = quire::sequence_count{6},
+            .max_rows = quire::row_count{rows},
+            .batch_buffers = 2,
+            .skip_writes = c.skip_writes,
+            .scrub = c.scrub ? quire::scrub_rule::on_reuse : quire::scrub_rule::never,
+            .max_append = quire::token_count{c.max_append},
+            .groups = c.groups};
+  }
+  [[nodiscard]] auto block_tokens(std::uint32_t g) const -> std::uint32_t {
+    auto const own = case_.groups[g].block_tokens.value();
+    return own == 0 ? case_.block_tokens : own;
+  }
+  auto below(std::uint32_t n) -> std::uint32_t { return n == 0 ? 0 : static_cast<std::uint32_t>(random_() % n); }
+  void audit() {
+    auto const ok = cache_.audit();
+    toy_check(ok.has_value(), ok ? "" : ok.error().c_str());
+  }
+
+  void command() {
+    switch (below(16)) {
+    case 0:
+    case 1: admit(); break;
+    case 2:
+    case 3: end(); break;
+    case 4: truncate(); break;
+    case 5: plan_and_drop(); break;
+    case 6: reclaim(); break;
+    case 7: compact(); break;
+    case 8: fork(); break;
+    default: step(); break;
+    }
+  }
+  auto any() -> sequence* { return sequences_.empty() ? nullptr : &sequences_[below(size_of(sequences_))]; }
+  template <class T>
+  static auto size_of(T const& v) -> std::uint32_t {
+    return static_cast<std::uint32_t>(v.size());
+  }
+
+  void admit() {
+    std::vector<quire::token_id> prompt;
+    if (!pool_of_prompts_.empty() && below(3) != 0) {
+      prompt = pool_of_prompts_[below(size_of(pool_of_prompts_))];
+      prompt.resize(1 + below(size_of(prompt)));
+    }
+    for (auto n = below(3 * case_.block_tokens); n > 0 || prompt.empty(); n -= n > 0 ? 1 : 0) {
+      prompt.push_back(static_cast<quire::token_id>(below(3)));
+    }
+    auto const scope = below(2);
+    auto const output = 1 + below(2 * case_.block_tokens);
+    auto const draft = below(3) == 0 ? below(4) : 0U;
+    auto made =
+        cache_.admit({.scope = scope_[scope],
+                      .prompt = prompt,
+                      .max_output = quire::token_count{output},
+                      .draft = quire::token_count{draft},
+                      .reuse = below(8) == 0 ? quire::reuse_rule::write_only : quire::reuse_rule::read_and_write});
+    if (!made) {
+      ++seen["refused"];
+      return;
+    }
+    ++seen["admitted"];
+    seen["attached"] += made->cached() > quire::token_count{} ? 1 : 0;
+    seen["full hits"] += prompt.size() > 1 && made->cached().value() + 1 == prompt.size() ? 1 : 0;
+    if (pool_of_prompts_.size() < 12) { pool_of_prompts_.push_back(prompt); }
+    sequences_.push_back({std::move(*made), scope, size_of(prompt) + output + draft, prompt, size_of(prompt)});
+  }
+  void end() {
+    if (sequences_.empty()) { return; }
+    auto const at = sequences_.begin() + below(size_of(sequences_));
+    if (at->hold.length().value() < at->tokens.size()) { ++seen["ended in prefill"]; }
+    pool_of_prompts_.resize(std::min<std::size_t>(pool_of_prompts_.size(), 12));
+    if (pool_of_prompts_.size() == 12) { pool_of_prompts_[below(12)] = at->tokens; } // follow-up turns
+    if (below(2) == 0) { cache_.cancel(std::move(at->hold)); }
+    sequences_.erase(at);
+  }
+  void fork() {
+    auto* const parent = any();
+    if (parent == nullptr) { return; }
+    auto const length = below(parent->hold.length().value() + 1);
+    auto child = cache_.fork(parent->hold, quire::token_count{length});
+    auto const can = cache_.resumable_length(parent->hold, quire::token_count{length});
+    if (!child) {
+      seen["fork refused"] += 1;
+      toy_check(child.error() != quire::errc::not_resident || !can || can->value() != length,
+                "a fork is refused that could go on");
+      return;
+    }
+    toy_check(can && can->value() == length, "a fork goes on where nothing can");
+    ++seen["forks"];
+    auto tokens = std::vector<quire::token_id>{parent->tokens.begin(), parent->tokens.begin() + length};
+    sequences_.push_back({std::move(*child), parent->scope, parent->limit, std::move(tokens), length});
+  }
+  void truncate() {
+    auto* const s = any();
+    if (s == nullptr) { return; }
+    auto const before = s->hold.length().value();
+    auto const length = below(3) == 0 ? below(before + 1) : before - below(std::min(before, 4U) + 1);
+    auto const can = cache_.resumable_length(s->hold, quire::token_count{length});
+    auto const done = cache_.truncate(s->hold, quire::token_count{length});
+    if (!done) {
+      ++seen["truncation refused"];
+      if (done.error() == quire::errc::not_resident) {
+        toy_check(length != before && (!can || can->value() > length), "a cut is refused that could go on");
+      }
+      toy_check(s->hold.length().value() == before, "a refused cut changed the length");
+      return;
+    }
+    ++seen["cuts"];
+    s->tokens.resize(length);
+    s->prompt = length;
+  }
+  void compact() {
+    if constexpr (!fenced) {
+      auto const moves = cache_.compact();
+      toy_check(moves.has_value(), "nothing is in flight and blocks do not move");
+      seen["moves"] += moves->size();
+      perform(*moves);
+    }
+  }
+  void reclaim() {
+    if constexpr (fenced) {
+      run_device(below(4));
+      cache_.reclaim();
+    }
+  }
+
+  struct chosen {
+    std::vector<std::size_t> which;
+    std::vector<std::vector<quire::token_id>> ids;
+    std::vector<item_type> items;
+  };
+  auto choose() -> chosen {
+    chosen c;
+    auto const all = below(3) == 0;
+    for (std::size_t i = 0; i < sequences_.size() && c.which.size() < rows; ++i) {
+      if (!all && below(3) == 0) { continue; }
+      auto& s = sequences_[i];
+      auto const length = s.hold.length().value();
+      auto const prompt_left = size_of(s.tokens) > length ? size_of(s.tokens) - length : 0U;
+      auto const room = s.limit - length;
+      if (room == 0) { continue; }
+      auto q = prompt_left > 0 ? 1 + below(prompt_left) : 1 + (below(4) == 0 ? below(3) : 0U);
+      q = std::min(q, room);
+      if (case_.max_append != 0 && below(10) != 0) { q = std::min(q, case_.max_append); }
+      std::vector<quire::token_id> ids;
+      for (std::uint32_t k = 0; k < q; ++k) {
+        ids.push_back(k < prompt_left ? s.tokens[length + k] : static_cast<quire::token_id>(below(3)));
+      }
+      c.which.push_back(i);
+      c.ids.push_back(std::move(ids));
+    }
+    for (std::size_t k = 0; k < c.which.size(); ++k) { c.items.emplace_back(sequences_[c.which[k]].hold, c.ids[k]); }
+    return c;
+  }
+  void plan_and_drop() {
+    auto c = choose();
+    if (c.items.empty()) { return; }
+    auto const timeline = quire::timeline_id{below(timelines)};
+    auto plan = cache_.plan_step(c.items, timeline);
+    if (!plan) { return; }
+    ++seen["plans dropped"];
+    if (below(2) == 0) {
+      static_cast<void>(plan->launch());
+      ++seen["launched and dropped"];
+      *plan = {};
+      if constexpr (fenced) { // the cache has issued a ticket for what was launched
+        job nothing;
+        nothing.ticket = cache_.fence().issued(timeline).value();
+        queue_[timeline.value()].push_back(std::move(nothing));
+      }
+    }
+    *plan = {};
+  }
+  void step() {
+    auto c = choose();
+    if (c.items.empty()) { return; }
+    auto const timeline = quire::timeline_id{below(timelines)};
+    auto plan = cache_.plan_step(c.items, timeline);
+    if (!plan) {
+      if constexpr (fenced) { run_device(3); }
+      return;
+    }
+    auto const actions = plan->launch();
+    job work{.actions = {actions.begin(), actions.end()}, .views = {}, .tables = {}, .rows = {}};
+    for (std::uint32_t g = 0; g < case_.groups.size(); ++g) {
+      auto const& view = plan->view(quire::group_id{g});
+      auto const valid = quire::validate(view, {.pool = cache_.capacity(quire::group_id{g}), .holes = true});
+      toy_check(valid.has_value(),
+                valid
+                    ? ""
+                    : (std::string{"a view is not valid: "} + std::string{quire::message(valid.error().fault)}).c_str(),
+                g);
+      work.views.push_back(view);
+      work.tables.emplace_back(view.block_table.begin(), view.block_table.end());
+    }
+    for (std::size_t k = 0; k < c.which.size(); ++k) {
+      auto const status = plan->results()[k].status;
+      seen["items refused"] += status != quire::errc::ok ? 1 : 0;
+      if (status == quire::errc::beyond_append) { ++seen["beyond append"]; }
+      if (status != quire::errc::ok) { continue; }
+      auto& s = sequences_[c.which[k]];
+      auto tokens = std::vector<quire::token_id>{s.tokens.begin(), s.tokens.begin() + s.hold.length().value()};
+      tokens.insert(tokens.end(), c.ids[k].begin(), c.ids[k].end());
+      if (tokens.size() > s.tokens.size()) { s.tokens = tokens; }
+      work.rows.push_back({s.scope, std::move(tokens), size_of(c.ids[k])});
+    }
+    if constexpr (fenced) {
+      auto const until = cache_.fence().issue(timeline);
+      work.ticket = until.value();
+      toy_check(cache_.commit(std::move(*plan), until).has_value(), "a commit fails");
+      queue_[timeline.value()].push_back(std::move(work));
+      run_device(below(3));
+    } else {
+      execute(work);
+      toy_check(cache_.commit(std::move(*plan)).has_value(), "a commit fails");
+    }
+    ++seen["steps"];
+  }
+
+  // --- the device ---------------------------------------------------------------------------------------------------
+  void run_device(std::uint32_t jobs) {
+    for (; jobs > 0; --jobs) { run_one(below(timelines)); }
+  }
+  auto run_one(std::size_t t) -> bool {
+    if (queue_[t].empty()) { return false; }
+    for (auto const& a : queue_[t].front().actions) {
+      if (a.kind == quire::action_kind::wait && done_[a.timeline.value()] < a.until.value()) { return false; }
+    }
+    execute(queue_[t].front());
+    done_[t] = queue_[t].front().ticket;
+    if constexpr (fenced) {
+      cache_.fence().complete(quire::timeline_id{static_cast<std::uint32_t>(t)}, quire::ticket{done_[t]});
+    }
+    queue_[t].pop_front();
+    return true;
+  }
+  void drain() {
+    for (auto again = true; again;) {
+      again = false;
+      for (std::size_t t = 0; t < timelines; ++t) { again = run_one(t) || again; }
+    }
+    cache_.reclaim();
+  }
+  void perform(std::span<quire::action const> actions) {
+    for (auto const& a : actions) {
+      if (a.kind == quire::action_kind::wait) { continue; }
+      auto& memory = memory_[a.group.value()];
+      auto const unit = block_tokens(a.group.value());
+      auto const at = [&](quire::block_id b) { return memory.begin() + std::ptrdiff_t{b.value()} * unit; };
+      if (a.kind == quire::action_kind::copy) {
+        std::copy_n(at(a.source), a.tokens.value(), at(a.target));
+        ++seen["copies"];
+      } else if (a.kind == quire::action_kind::move) {
+        std::copy_n(at(a.source), unit, at(a.target));
+        std::fill_n(at(a.source), unit, toy_poison);
+      } else if (a.kind == quire::action_kind::scrub) {
+        std::fill_n(at(a.target), unit, toy_poison);
+      }
+    }
+  }
+  [[nodiscard]] auto kv(std::uint32_t g, row const& r) const -> std::vector<std::uint64_t> {
+    std::vector<std::uint64_t> out;
+    auto h = 1469598103934665603ULL + g * 31 + r.scope * 977;
+    for (auto const token : r.tokens) {
+      h = (h ^ (static_cast<std::uint64_t>(token) + 0x9e3779b97f4a7c15ULL)) * 1099511628211ULL;
+      h ^= h >> 29U;
+      out.push_back(h | 1U);
+    }
+    return out;
+  }
+  /// The first position that a query at \p p may see besides the sinks; by the definition, not by `resident_range`.
+  [[nodiscard]] static auto first_seen(quire::retention const& keeps, std::uint32_t p) -> std::uint32_t {
+    switch (keeps.kind) {
+    case quire::retention_kind::full: return 0;
+    case quire::retention_kind::chunked: return p / keeps.extent.value() * keeps.extent.value();
+    default: return p + 1 < keeps.extent.value() ? 0 : p + 1 - keeps.extent.value();
+    }
+  }
+  void execute(job const& work) {
+    perform(work.actions);
+    for (std::uint32_t g = 0; g < work.views.size(); ++g) {
+      auto const& view = work.views[g];
+      auto& memory = memory_[g];
+      auto const unit = block_tokens(g);
+      toy_check(
+          std::equal(view.block_table.begin(), view.block_table.end(), work.tables[g].begin(), work.tables[g].end()),
+          "a view changed while it was in flight");
+      for (std::int32_t r = 0; r < view.rows; ++r) {
+        auto const i = static_cast<std::size_t>(r);
+        auto const values = kv(g, work.rows[i]);
+        auto const length = static_cast<std::uint32_t>(view.length[i]);
+        toy_check(length == values.size(), "a row has another length");
+        auto const start = static_cast<std::size_t>(view.query_start[i]);
+        auto const q = work.rows[i].queries;
+        for (std::uint32_t k = 0; k < q; ++k) {
+          auto const p = static_cast<std::uint32_t>(view.position[start + k]);
+          toy_check(p == length - q + k, "a position is wrong");
+          if (view.slot[start + k] == -1) {
+            ++seen["skipped writes"];
+          } else {
+            memory[static_cast<std::size_t>(view.slot[start + k])] = values[p];
+          }
+        }
+        for (std::uint32_t p = length - q; p < length; ++p) {
+          auto const from = first_seen(case_.groups[g].keeps, p);
+          for (std::uint32_t t = 0; t <= p; ++t) {
+            if (t < from && t >= case_.groups[g].keeps.sinks.value()) { continue; }
+            toy_check(t >= static_cast<std::uint32_t>(view.first_position[i]),
+                      "a view begins behind what a query sees");
+            auto const place = view.locate(r, quire::token_pos{t});
+            toy_check(place.block != quire::block_id::none(), "a query sees a position without a block");
+            auto const read = memory[std::size_t{place.block.value()} * unit + place.offset.value()];
+            toy_check(read == values[t], "a query reads another KV");
+          }
+        }
+      }
+    }
+  }
+
+  group_case case_;
+  cache_type cache_;
+  std::mt19937 random_;
+  std::array<quire::scope_number, 2> scope_;
+  std::vector<std::vector<std::uint64_t>> memory_; // by group
+  std::vector<std::vector<quire::token_id>> pool_of_prompts_;
+  std::array<std::deque<job>, timelines> queue_;
+  std::array<std::uint64_t, timelines> done_{};
+  std::vector<sequence> sequences_; // dies first
+};
+
+} // namespace quire_test
