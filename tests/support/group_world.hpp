@@ -181,8 +181,8 @@ private:
       return;
     }
     ++seen["admitted"];
-    seen["attached"] += made->cached() > quire::token_count{} ? 1 : 0;
-    seen["full hits"] += prompt.size() > 1 && made->cached().value() + 1 == prompt.size() ? 1 : 0;
+    seen["attached"] += made->cached() > quire::token_count{} ? 1U : 0U;
+    seen["full hits"] += prompt.size() > 1 && made->cached().value() + 1 == prompt.size() ? 1U : 0U;
     if (pool_of_prompts_.size() < 12) { pool_of_prompts_.push_back(prompt); }
     sequences_.push_back({std::move(*made), scope, size_of(prompt) + output + draft, prompt, size_of(prompt)});
   }
@@ -317,7 +317,7 @@ private:
     }
     for (std::size_t k = 0; k < c.which.size(); ++k) {
       auto const status = plan->results()[k].status;
-      seen["items refused"] += status != quire::errc::ok ? 1 : 0;
+      seen["items refused"] += status != quire::errc::ok ? 1U : 0U;
       if (status == quire::errc::beyond_append) { ++seen["beyond append"]; }
       if (status != quire::errc::ok) { continue; }
       auto& s = sequences_[c.which[k]];
@@ -380,14 +380,9 @@ private:
       }
     }
   }
-  [[nodiscard]] auto kv(std::uint32_t g, row const& r) const -> std::vector<std::uint64_t> {
+  [[nodiscard]] static auto kv(std::uint32_t g, row const& r) -> std::vector<std::uint64_t> {
     std::vector<std::uint64_t> out;
-    auto h = 1469598103934665603ULL + g * 31 + r.scope * 977;
-    for (auto const token : r.tokens) {
-      h = (h ^ (static_cast<std::uint64_t>(token) + 0x9e3779b97f4a7c15ULL)) * 1099511628211ULL;
-      h ^= h >> 29U;
-      out.push_back(h | 1U);
-    }
+    toy_extend(out, r.scope * std::uint64_t{16} + g, 1, r.tokens);
     return out;
   }
   /// The first position that a query at \p p may see besides the sinks; by the definition, not by `resident_range`.

@@ -15,9 +15,12 @@
 #include <quire/block/concepts.hpp>
 #include <quire/cache/admission.hpp>
 #include <quire/cache/cache_options.hpp>
+#include <quire/cache/detail/cache_admit.hpp>
 #include <quire/cache/detail/cache_audit.hpp> // IWYU pragma: keep, definitions
 #include <quire/cache/detail/cache_core.hpp>
-#include <quire/cache/detail/cache_maintenance.hpp> // IWYU pragma: keep, definitions
+#include <quire/cache/detail/cache_groups.hpp>
+#include <quire/cache/detail/cache_maintenance.hpp>
+#include <quire/cache/detail/cache_steps.hpp> // IWYU pragma: keep, definitions
 #include <quire/cache/detail/step_slot.hpp>
 #include <quire/cache/fwd.hpp>
 #include <quire/cache/lock.hpp>

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// The part of a cache that concerns layer groups which do not keep everything.
+
+#include <quire/cache/detail/cache_core.hpp>
+
+namespace quire::detail {
+
+/// \cond INTERNAL
+template <class Policies>
+auto cache_core<Policies>::add_groups(block_count lead) -> void {
+  if (options_.groups.empty()) { lead_groups_.push_back(group_id{0}); }
+  for (std::size_t i = 0; i < options_.groups.size(); ++i) {
+    auto spec = options_.groups[i];
+    auto const id = group_id{static_cast<std::uint32_t>(i)};
+    if (spec.block_tokens == token_count{}) { spec.block_tokens = options_.block_tokens; }
+    if (spec.blocks == block_count{}) { spec.blocks = lead; }
+    if (spec.keeps.keeps_all()) {
+      if (spec.block_tokens != options_.block_tokens) {
+        throw config_error{"kv_cache: group " + std::to_string(i) + " keeps everything in blocks of " +
+                           std::to_string(spec.block_tokens.value()) + " tokens: use cache_options::block_tokens (" +
+                           std::to_string(options_.block_tokens.value()) + ") for all such groups, they share a table"};
+      }
+      lead_groups_.push_back(id);
+      window_of_.push_back(no_window);
+      continue;
+    }
+    window_of_.push_back(static_cast<std::uint32_t>(windows_.size()));
+    windows_.emplace_back(id, spec, lead, options_.block_tokens);
+  }
+  group_columns_.resize(windows_.size());
+  if (options_.max_context != token_count{}) {
+    for (std::size_t g = 0; g < windows_.size(); ++g) {
+      auto const most = options_.max_context.value();
+      group_columns_[g] = windows_[g].columns(most, windows_[g].budget(most, append_limit(most), 0));
+    }
+  }
+}
+
+template <class Policies>
+auto cache_core<Policies>::longest_hit(std::span<block_id const> lead, std::uint32_t prompt, std::uint32_t hit) const
+    -> std::uint32_t {
+  for (auto again = hit > 0; std::exchange(again, false);) {
+    for (auto const& window : windows_) {
+      auto const whole = window.longest_hit(lead, prompt, hit);
+      if (whole == hit) { continue; }
+      hit = whole - geometry_.offset(whole);
+      again = hit > 0;
+    }
+  }
+  return hit;
+}
+
+template <class Policies>
+auto cache_core<Policies>::truncation_fits(window_type const& window, group_table const& table, std::uint32_t length,
+                                           bool at_once) const -> bool {
+  auto const settled = table.outstanding + (at_once ? window.would_free(table, length) : 0U);
+  auto const size = window.geometry().blocks(length);
+  auto const dropped = table.size() > size ? table.size() - size : 0U;
+  auto const held = table.held - std::min(table.held, dropped);
+  auto const owed = table.budget > held ? table.budget - held : 0U;
+  return owed <= settled ||
+         admission_.admits({block_count{0}, block_count{owed - settled}, block_count{window.promised()},
+                            window.available(), window.pool().capacity()});
+}
+
+template <class Policies>
+auto cache_core<Policies>::needs_of_groups(record_type const& record, std::uint32_t q, errc& why) const
+    -> std::uint32_t {
+  auto const& s = record.state;
+  std::uint32_t all = 0;
+  for (std::size_t g = 0; g < windows_.size(); ++g) {
+    auto const& table = record.groups[g];
+    auto const need = windows_[g].blocks_for(table, s.committed, q, s.writer, s.skip_write);
+    if (!Policies::copy::allowed && windows_[g].must_copy(table, s.committed, s.writer, s.skip_write)) {
+      why = errc::not_supported;
+    } else if (need > windows_[g].available().value()) {
+      why = errc::no_blocks;
+    }
+    all += need;
+  }
+  return all;
+}
+
+template <class Policies>
+auto cache_core<Policies>::reserve_in_groups(slot_type& slot, record_type& record, std::uint32_t q) -> void {
+  auto const& s = record.state;
+  for (std::size_t g = 0; g < windows_.size(); ++g) { // first what may throw
+    auto const need = windows_[g].blocks_for(record.groups[g], s.committed, q, s.writer, s.skip_write);
+    windows_[g].reserve_claims(need);
+  }
+  for (std::size_t g = 0; g < windows_.size(); ++g) {
+    auto& window = windows_[g];
+    auto& table = record.groups[g];
+    window.reserve(table, s.committed, q, s.writer, s.skip_write);
+    auto const at = window.geometry().index(s.committed);
+    if (options_.scrub == scrub_rule::on_reuse) {
+      if (table.copy_source) { slot.actions.push_back(action::scrub_block(window.id(), table.blocks[at])); }
+      for (auto j = table.before; j < table.size(); ++j) {
+        slot.actions.push_back(action::scrub_block(window.id(), table.blocks[j]));
+      }
+    }
+    if (auto const offset = window.geometry().offset(s.committed); table.copy_source && offset > 0) {
+      slot.actions.push_back(Policies::copy::copy(window.id(), table.copy_source, table.blocks[at], token_count{offset},
+                                                  token_count{window.geometry().block_tokens()}));
+    }
+    slot.groups[g].rows.add(shown(table), s.committed, q, s.skip_write);
+  }
+}
+
+template <class Policies>
+auto cache_core<Policies>::groups_show(slot_type& slot, record_type const& record, std::size_t k) const noexcept
+    -> bool {
+  for (std::size_t g = 0; g < windows_.size(); ++g) {
+    auto const& table = record.groups[g];
+    if (!slot.groups[g].rows.appender().shows(k, table.stamp, table.size() - table.base, table.gone)) { return false; }
+  }
+  return true;
+}
+
+template <class Policies>
+auto cache_core<Policies>::give_up(record_type& record, retirement const& retire) -> void {
+  auto const oldest = record.state.committed - std::min(record.rewind, record.state.committed);
+  for (std::size_t g = 0; g < windows_.size(); ++g) {
+    windows_[g].give_up(record.groups[g], oldest, retire.of_group(g));
+  }
+}
+
+template <class Policies>
+auto cache_core<Policies>::resumable(record_type const& record, std::uint32_t target) const
+    -> std::optional<std::uint32_t> {
+  for (auto again = true; std::exchange(again, false);) {
+    for (std::size_t g = 0; g < windows_.size(); ++g) {
+      auto const from = windows_[g].resumable(record.groups[g], target, record.state.committed);
+      if (!from) { return std::nullopt; }
+      again = again || from->value() != target;
+      target = from->value();
+    }
+  }
+  return target;
+}
+
+template <class Policies>
+auto cache_core<Policies>::goes_on(record_type const& record, std::size_t g, std::uint32_t length) const -> bool {
+  auto const from = windows_[g].resumable(record.groups[g], length, record.state.committed);
+  return from && from->value() == length;
+}
+/// \endcond
+
+} // namespace quire::detail
