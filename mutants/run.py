@@ -36,6 +36,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -273,6 +274,12 @@ def main() -> int:
         finally:
             trees.put(tree)
 
+    by_tu: dict[str, list[Mutant]] = {}
+    for mutant in mutants:
+        by_tu.setdefault(mutant.tu, []).append(mutant)
+    locks = {tu: threading.Lock() for tu in by_tu}
+    red_of: dict[str, dict[int, str]] = {}
+
     def green(group: list[Mutant]) -> dict[int, str]:
         """The tests of one unit without a bug: what is red by itself proves nothing. Compiles once."""
         def work(tree: Tree) -> dict[int, str]:
@@ -294,25 +301,19 @@ def main() -> int:
     def check(mutant: Mutant) -> tuple[str, str]:
         if time.monotonic() - start > options.budget:
             return "not run", ""
+        for path in (mutant.tu, mutant.file):
+            if not (ROOT / path).is_file():
+                return "test not green", f"no such file: {path}"
+        with locks[mutant.tu]:  # before the first bug of a unit, so that a budget is spent on bugs
+            if mutant.tu not in red_of:
+                red_of[mutant.tu] = green(by_tu[mutant.tu])
+        if id(mutant) in red_of[mutant.tu]:
+            return "test not green", red_of[mutant.tu][id(mutant)]
         return within(lambda tree: tree.check(mutant, options.timeout))
 
     counts: dict[str, int] = {}
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        by_tu: dict[str, list[Mutant]] = {}
-        for mutant in mutants:
-            by_tu.setdefault(mutant.tu, []).append(mutant)
-        red: dict[int, str] = {}
-        for tu, group in by_tu.items():
-            if not (ROOT / tu).is_file():
-                red |= {id(m): f"no such file: {tu}" for m in group}
-        for wrong in pool.map(green, [g for tu, g in by_tu.items() if (ROOT / tu).is_file()]):
-            red |= wrong
-        for mutant in mutants:
-            if not (ROOT / mutant.file).is_file():
-                red[id(mutant)] = f"no such file: {mutant.file}"
-
-        for mutant, (outcome, output) in zip(mutants, pool.map(
-                lambda m: ("test not green", red[id(m)]) if id(m) in red else check(m), mutants)):
+        for mutant, (outcome, output) in zip(mutants, pool.map(check, mutants)):
             counts[outcome] = counts.get(outcome, 0) + 1
             print(f"{outcome:<14} {str(mutant):<60} {mutant.test}", flush=True)
             if outcome not in ("killed", "survived", "not run"):

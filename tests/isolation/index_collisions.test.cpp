@@ -193,6 +193,14 @@ TEST_CASE("case 18: a flush always completes, and requests that must restart are
     REQUIRE(planned.has_value());
     CHECK(planned->results()[0].status == errc::stale_epoch);
   }
+  auto copy = e.fork(running, 6); // a copy of old work is old
+  auto const copied = engine<>::step_item{copy.seq, ids};
+  {
+    auto const planned = e.cache.plan_step({&copied, 1});
+    REQUIRE(planned.has_value());
+    CHECK(planned->results()[0].status == errc::stale_epoch);
+  }
+  e.release(copy);
   e.release(running);
   CHECK(e.hit(ascending(6)) == 0);
 }

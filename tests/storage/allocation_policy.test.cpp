@@ -247,7 +247,7 @@ TEST_CASE("lowest_allocation: the free block with the lowest number is taken") {
 
 TEST_CASE("no_allocation: a cache without memory refuses everybody") {
   using namespace quire_test;
-  auto cache = kv_cache<allocating<no_allocation>>{pool_of(4)}; // no audit: its pool denies having blocks
+  auto cache = kv_cache<allocating<no_allocation>>{pool_of(4)};
   auto const scope = cache.open_scope(compute_identity{some_fields()}, domain_of("tenant"));
   auto const prompt = ascending(3);
   CHECK(cache.available_blocks() == block_count{0});
@@ -259,4 +259,5 @@ TEST_CASE("no_allocation: a cache without memory refuses everybody") {
   REQUIRE_FALSE(refused.has_value());
   CHECK(refused.error().code == errc::no_blocks);
   CHECK(cache.live_sequences() == sequence_count{0});
+  CHECK(cache.audit().has_value()); // the pool denies having the blocks that are free
 }

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The pool alone: states, holders, and what it refuses before anything has changed.
 #include <quire/block/block_pool.hpp>
+#include <quire/block/fifo_allocation.hpp>
+#include <quire/block/lifo_allocation.hpp>
+#include <quire/block/lowest_allocation.hpp>
 #include <quire/block/no_allocation.hpp>
 #include <quire/core/config_error.hpp>
 #include <quire/core/types.hpp>
@@ -10,6 +13,7 @@
 #include "support/throwing_contract.hpp"
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -149,6 +153,61 @@ TEST_CASE("block_pool: a pool without blocks refuses everybody") {
   CHECK(pool.capacity() == block_count{8});
   CHECK(pool.free_blocks() == block_count{0});
   CHECK_FALSE(static_cast<bool>(pool.try_allocate()));
+}
+
+TEMPLATE_TEST_CASE("S24: releasing many at once equals releasing one by one, whatever their states and holders", "",
+                   lifo_allocation, fifo_allocation, lowest_allocation) {
+  // Runs of equal words and every change between them: state, holders, and both.
+  struct wanted {
+    state in;
+    std::uint32_t holders;
+  };
+  auto const mixes = std::vector<std::vector<wanted>>{
+      {{state::private_, 1}, {state::private_, 1}, {state::private_, 1}},
+      {{state::private_, 1}, {state::private_, 2}, {state::private_, 2}, {state::private_, 1}},
+      {{state::writing, 1}, {state::private_, 1}, {state::published, 1}, {state::writing, 1}},
+      {{state::published, 2}, {state::private_, 2}, {state::private_, 3}, {state::writing, 1}, {state::private_, 3}},
+      {{state::private_, 2}},
+      {},
+  };
+  for (auto const& mix : mixes) {
+    auto at_once = block_pool<TestType>{block_count{8}};
+    auto one_by_one = block_pool<TestType>{block_count{8}};
+    auto given = std::vector<block_id>{};
+    for (auto* const pool : {&at_once, &one_by_one}) {
+      given.clear();
+      for (auto const& want : mix) {
+        auto const b = pool->try_allocate();
+        if (want.in != state::writing) { pool->apply(b, event::commit); }
+        if (want.in == state::published) { pool->apply(b, event::publish); }
+        for (std::uint32_t i = 1; i < want.holders; ++i) { pool->retain(b); }
+        given.push_back(b);
+      }
+    }
+    at_once.release_and_reclaim(given);
+    for (auto const b : given) {
+      if (one_by_one.release_and_retire(b)) { one_by_one.reclaim(b); }
+    }
+    for (std::size_t i = 0; i < mix.size(); ++i) {
+      auto const last = mix[i].holders == 1;
+      CHECK(at_once.state(given[i]) == (last ? state::free : mix[i].in));
+      CHECK(at_once.holders(given[i]) == mix[i].holders - 1);
+      CHECK(one_by_one.state(given[i]) == at_once.state(given[i]));
+    }
+    REQUIRE(at_once.free_blocks() == one_by_one.free_blocks());
+    while (auto const b = one_by_one.try_allocate()) { CHECK(at_once.try_allocate() == b); }
+  }
+}
+
+TEMPLATE_TEST_CASE("B12: a block that nobody holds is caught wherever it stands among many", "", lifo_allocation,
+                   fifo_allocation) {
+  for (std::size_t wrong = 0; wrong < 3; ++wrong) {
+    auto pool = block_pool<TestType>{block_count{4}};
+    auto given = std::vector<block_id>{pool.try_allocate(), pool.try_allocate(), pool.try_allocate()};
+    CHECK(pool.release_and_retire(given[wrong]));
+    pool.reclaim(given[wrong]);
+    CHECK_THROWS_AS(pool.release_and_reclaim(given), contract_violation);
+  }
 }
 
 TEST_CASE("S15: relocating renames a block with its state and holders") {

@@ -53,6 +53,17 @@ TEST_CASE("S26: 2 - only committed content is published") {
   CHECK(e.cache.block_state_of(r.seq.blocks()[2]) == block_state::private_);
 }
 
+TEST_CASE("S26: 2 - a block that decode steps fill token by token is found after its last one") {
+  auto e = engine<>{pool_of(8)};
+  auto r = e.serve(ascending(5), 8);
+  e.step({{&r, {6}}});
+  e.step({{&r, {7}}});
+  CHECK(e.cache.cached_blocks() == block_count{1});
+  e.step({{&r, {8}}});
+  CHECK(e.cache.cached_blocks() == block_count{2});
+  CHECK(e.hit(ascending(9)) == 8);
+}
+
 TEST_CASE("S26: 3 - an append fills the tail, takes a block when it is full, and copies a shared tail first") {
   auto e = engine<>{pool_of(8)};
   auto r = e.serve(ascending(3), 8);

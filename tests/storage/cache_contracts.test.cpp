@@ -69,6 +69,18 @@ TEST_CASE("B12: a used-up handle is caught at the faulty call") {
   check(e.cache);
 }
 
+TEST_CASE("S24: a handle that is assigned to gives back what it held") {
+  auto e = engine<>{pool_of(8)};
+  auto first = e.serve(ascending(6), 4);
+  auto second = e.serve(ascending(6, 100), 4);
+  CHECK(e.cache.free_blocks() == block_count{4});
+  first.seq = std::move(second.seq);
+  check(e.cache);
+  CHECK(e.cache.live_sequences() == sequence_count{1});
+  CHECK(e.cache.free_blocks() == block_count{5}); // the partial block of the first one
+  CHECK(first.seq.length() == token_count{6});
+}
+
 TEST_CASE("B12: a handle of another cache is caught at the faulty call") {
   auto mine = engine<>{pool_of(8)};
   auto other = engine<>{pool_of(8)};

@@ -235,6 +235,19 @@ TEST_CASE("S18: requests that had ended on a lost timeline give up their unfinis
   e.keep(ascending(10)); // life goes on
 }
 
+TEST_CASE("S18: what waits for a lost timeline is never used again") {
+  auto e = engine<on_timelines<1>>{pool_of(8)};
+  auto r = e.admit(ascending(10), 4);
+  e.prefill(r, ascending(10), e.cache.fence().issue(t0));
+  e.truncate(r, 4); // block 2 waits in limbo, block 1 behind a pin that waits
+  CHECK(e.cache.waiting_blocks() == block_count{1});
+  CHECK(*e.cache.abandon(t0) == block_count{3});
+  check(e.cache);
+  CHECK(e.cache.lost_blocks() == block_count{3});
+  CHECK(e.cache.free_blocks() == block_count{5});
+  CHECK(e.cache.waiting_blocks() == block_count{0});
+}
+
 TEST_CASE("S18: whoever attached what a lost timeline never finished is cut back too") {
   for (auto const ended : {false, true}) {
     auto e = engine<on_timelines<2>>{pool_of(16)};

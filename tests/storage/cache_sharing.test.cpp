@@ -101,6 +101,17 @@ TEST_CASE("S23: a reader of a partial block that appends copies the valid prefix
   }
 }
 
+TEST_CASE("S23: a copy that is filled is found by its whole text, what was copied included") {
+  auto e = engine<>{pool_of(32)};
+  auto a = e.serve(ascending(7), 8);
+  auto reader = e.fork(a, 6);
+  e.step({{&reader, {70, 80}}});
+  auto const whole = joined(ascending(6), {70, 80});
+  CHECK(e.hit(joined(whole, {9})) == 8);
+  CHECK(e.hit(joined(joined(ascending(4), {0, 0}), {70, 80, 9})) == 4); // not by what the new block had before
+  e.serve(joined(whole, {9}));                                          // reads every byte of it
+}
+
 TEST_CASE("S23: after the writer leaves a sole reader takes its block over") {
   auto e = engine<>{pool_of(32)};
   auto a = e.serve(ascending(6), 8);

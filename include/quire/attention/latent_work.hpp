@@ -66,7 +66,7 @@ struct latent_work {
   };
 
   /// Work of one computation in one layer when only latents are cached: the expanded form makes keys and values of all
-  /// rows at hand, the absorbed one treats the queries. 	hrows config_error on overflow \source S8, S12
+  /// rows at hand, the absorbed one treats the queries. \throws config_error on overflow \source S8, S12
   [[nodiscard]] static constexpr auto of(latent_shape const& shape, latent_form form, amounts size) -> latent_work {
     auto const pairs = checked_mul(size.pairs, shape.heads, "latent work, pairs");
     auto const per_token =
@@ -81,7 +81,7 @@ struct latent_work {
             .scores = checked_mul(pairs, shape.cached_width(), "latent work, scores"),
             .sums = checked_mul(pairs, shape.rank, "latent work, sums")};
   }
-  /// Work of one forward over all L + q positions. 	hrows config_error on overflow \complexity as `forward_work`
+  /// Work of one forward over all L + q positions. \throws config_error on overflow \complexity as `forward_work`
   /// \source S8, S12
   [[nodiscard]] static constexpr auto of(latent_shape const& shape, latent_form form, forward lengths,
                                          attention_rule const& rule = attention_rule::causal()) -> latent_work {

@@ -123,7 +123,7 @@ public:
   /// touches. Words come in runs of equal ones, so the table is asked once a run.
   /// \pre as `release_and_retire` and `reclaim`; no block is named twice. \complexity O(blocks)
   auto release_and_reclaim(std::span<block_id const> blocks) -> void {
-    std::uint32_t seen = 0; // a word without holders: none of these
+    auto seen = ~std::uint32_t{0}; // more holders than there can be: none of these
     std::uint32_t next = 0;
     auto all_free = true;
     for (auto const block : blocks) {

@@ -345,7 +345,7 @@ public:
   /// \param until ticket of the step's work on its timeline; without one the work is over or ordered before every reader.
   /// \pre \p plan is launched and belongs to this cache. \errors errc::stale if a sequence of the step ended meanwhile:
   /// the others are committed, nothing of the ended one is published. \source S26 (4), B17
-  auto commit(step_plan&& plan, ticket until = {}) -> expected<void> {
+  [[nodiscard]] auto commit(step_plan&& plan, ticket until = {}) -> expected<void> {
     QUIRE_EXPECTS(plan.state_ == state_.get());
     auto& slot = plan.slot();
     QUIRE_EXPECTS(slot.phase == detail::step_phase::launched);
@@ -356,7 +356,7 @@ public:
   }
 
   /// Tells ids of positions that were committed without. \errors errc::out_of_range, errc::plan_open. \source B17
-  auto resolve(sequence const& s, std::span<token_id const> ids) -> expected<void> {
+  [[nodiscard]] auto resolve(sequence const& s, std::span<token_id const> ids) -> expected<void> {
     auto& record = checked(s);
     guard const hold{*state_};
     return state_->core.resolve(record, ids);
@@ -375,7 +375,7 @@ public:
   /// Cuts a sequence back to its first \p length positions; what is shared stays shared. Length 0 empties it.
   /// \errors errc::out_of_range beyond the length; errc::plan_open; errc::no_blocks if what is cut off stays in use by others
   /// and the budget that it opens again does not fit beside what is promised. Nothing has changed then. \source B6; case 117
-  auto truncate(sequence const& s, token_count length) -> expected<void> {
+  [[nodiscard]] auto truncate(sequence const& s, token_count length) -> expected<void> {
     auto& record = checked(s);
     guard const hold{*state_};
     return state_->core.truncate(record, length.value());
@@ -391,7 +391,7 @@ public:
     return token_count{*length};
   }
   /// Cuts off the last \p count positions. \errors as `truncate`
-  auto drop_last(sequence const& s, token_count count) -> expected<void> {
+  [[nodiscard]] auto drop_last(sequence const& s, token_count count) -> expected<void> {
     if (count > s.length()) { return refuse(errc::out_of_range); }
     return truncate(s, s.length() - count);
   }
@@ -405,7 +405,7 @@ public:
   /// Takes a request's blocks away for others. It resumes by `admit` with all its tokens and `resumed` set, so that what
   /// it finds of its own work is not counted as a hit. \errors errc::illegal_transition if nothing is computed yet;
   /// the handle stays usable then. \source S24; case 131
-  auto preempt(sequence& s) -> expected<void> {
+  [[nodiscard]] auto preempt(sequence& s) -> expected<void> {
     auto& record = checked(s);
     guard const hold{*state_};
     auto done = state_->core.end(record, end_event::preempt);
@@ -427,13 +427,13 @@ public:
   /// Gives up on a timeline whose tickets will never be reached: unpublishes what was never ready, cuts sequences back to
   /// their last ready length, never reuses the blocks it may still write. \returns blocks given up.
   /// \errors errc::plan_open if a plan is open. \complexity O(pool)
-  auto abandon(timeline_id timeline) -> expected<block_count> {
+  [[nodiscard]] auto abandon(timeline_id timeline) -> expected<block_count> {
     guard const hold{*state_};
     return state_->core.abandon(timeline);
   }
   /// Moves blocks so that those in use have the lowest numbers. The moves must run, in order, before the next step.
   /// \errors errc::plan_open, errc::views_in_flight while a step or its ticket is pending. \complexity O(pool). \source S15
-  auto compact() -> expected<std::vector<action>> {
+  [[nodiscard]] auto compact() -> expected<std::vector<action>> {
     guard const hold{*state_};
     return state_->core.compact();
   }

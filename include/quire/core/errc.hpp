@@ -34,7 +34,6 @@ enum class errc : std::uint8_t {
   not_resident,       ///< The positions needed are no longer in the cache.
   illegal_transition, ///< The life-cycle table has no such edge (S25).
   not_supported,      ///< The configured policy or group kind cannot do this.
-  table_full,         ///< A fixed table (scopes, timelines) is full.
 };
 
 /// What went wrong and what would work, for people.
@@ -68,7 +67,6 @@ enum class errc : std::uint8_t {
     return "positions that are needed were given up: resume from the earliest resumable position";
   case errc::illegal_transition: return "the life-cycle table has no such transition from the present state";
   case errc::not_supported: return "the configured policy does not support this operation";
-  case errc::table_full: return "the table is full: configure it larger";
   }
   return "unknown error";
 }

@@ -13,6 +13,7 @@
 
 #include <quire/core/detail/bit_tree.hpp>
 #include <quire/prefix/concepts.hpp>
+#include <quire/prefix/node_id.hpp>
 
 #include <algorithm>
 #include <cstddef>

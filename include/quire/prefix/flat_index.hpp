@@ -22,6 +22,8 @@
 #include <quire/prefix/detail/token_store.hpp>
 #include <quire/prefix/fwd.hpp>
 #include <quire/prefix/lru_eviction.hpp> // IWYU pragma: keep, a default
+#include <quire/prefix/node_id.hpp>
+#include <quire/prefix/prefix_pin.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -15,8 +15,10 @@
 
 #include <quire/core/detail/bit_tree.hpp>
 #include <quire/prefix/concepts.hpp>
+#include <quire/prefix/node_id.hpp>
 #include <quire/prefix/order_list.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 

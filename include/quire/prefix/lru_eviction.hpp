@@ -13,6 +13,7 @@
 /// last use.
 
 #include <quire/prefix/concepts.hpp>
+#include <quire/prefix/node_id.hpp>
 #include <quire/prefix/order_list.hpp>
 
 #include <cstdint>

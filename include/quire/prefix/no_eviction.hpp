@@ -5,6 +5,7 @@
 /// The null eviction policy.
 
 #include <quire/prefix/concepts.hpp>
+#include <quire/prefix/node_id.hpp>
 
 #include <cstdint>
 

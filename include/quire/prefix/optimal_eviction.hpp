@@ -10,6 +10,7 @@
 /// number of the next request that uses the block at that depth (`never` if none).
 
 #include <quire/prefix/concepts.hpp>
+#include <quire/prefix/node_id.hpp>
 
 #include <boost/intrusive/set.hpp>
 

@@ -4,7 +4,9 @@
 /// \file
 /// Models of `copy_policy`.
 
+#include <quire/core/types.hpp>
 #include <quire/sequence/concepts.hpp>
+#include <quire/view/action.hpp>
 
 namespace quire {
 

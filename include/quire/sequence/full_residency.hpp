@@ -4,6 +4,7 @@
 /// \file
 /// The residency of full attention, which is also the null model: nothing ever goes.
 
+#include <quire/core/types.hpp>
 #include <quire/model/resident_range.hpp>
 #include <quire/model/retention.hpp>
 #include <quire/sequence/concepts.hpp>

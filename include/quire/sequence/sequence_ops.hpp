@@ -14,11 +14,13 @@
 #include <quire/core/contract.hpp>
 #include <quire/core/types.hpp>
 #include <quire/prefix/prefix_match.hpp>
+#include <quire/prefix/prefix_pin.hpp>
 #include <quire/sequence/block_geometry.hpp>
 #include <quire/sequence/sequence_state.hpp>
 
 #include <algorithm>
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <utility>

@@ -4,6 +4,7 @@
 /// \file
 /// Proving the invariants of a live cache from scratch (B12).
 
+#include <quire/block/no_allocation.hpp>
 #include <quire/cache/detail/cache_core.hpp>
 #include <quire/core/types.hpp>
 #include <quire/model/resident_range.hpp>
@@ -15,6 +16,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #ifdef QUIRE_AUDIT
@@ -122,7 +124,8 @@ auto cache_core<Policies>::audit() const -> std::string {
     }
     if (state == states::condemned && open_ == nullptr) { return name + ": condemned without a plan"; }
   }
-  if (free != pool_.free_blocks().value()) { return "free blocks are miscounted"; }
+  constexpr auto denies = std::is_same_v<typename Policies::allocation, no_allocation>; // it has blocks and hands out none
+  if ((denies ? 0 : free) != pool_.free_blocks().value()) { return "free blocks are miscounted"; }
   if (retiring != std::uint64_t{limbo_.size().value()} + lost_) {
     return "retiring blocks are neither waiting nor given up";
   }

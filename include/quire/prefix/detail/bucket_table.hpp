@@ -11,7 +11,6 @@
 ///
 /// Erasing clears one lane and shifts nothing. Equal hashes are allowed in any number: the caller compares content.
 
-#include <quire/core/types.hpp>
 #include <quire/prefix/detail/aligned_vector.hpp>
 
 #include <bit>
