@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The loop: what is fed, what is chosen, when it ends, what it costs. The network is a hash of everything it reads.
 #include <quire/generate/generator.hpp>
-#include <quire/generate/lookup_drafter.hpp>
 #include <quire/generate/no_clock.hpp>
 #include <quire/generate/null_language_model.hpp>
 #include <quire/model/work.hpp>
@@ -12,7 +11,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,10 +20,6 @@ using namespace quire;
 using quire_test::ascending;
 using text = quire_test::token_list;
 using quire_test::toy_service;
-
-struct optimistic_policies : default_policies {
-  using admission = optimistic;
-};
 
 auto tokens(unsigned n) { return token_count{n}; }
 auto small(unsigned blocks, unsigned block_tokens = 4) { return toy_service<>::small(blocks, block_tokens); }
@@ -219,51 +213,6 @@ TEST_CASE("S19: rows permuted and swapped while running read their own caches (c
   for (auto const id : ids) { s.check_output(id); }
 }
 
-TEST_CASE("S25: cancel and time-out at any point free everything, and neighbours do not notice") {
-  for (unsigned at = 0; at < 9; ++at) {
-    for (auto const cancel : {true, false}) {
-      auto s = toy_service<>{small(16), {.chunk = tokens(4)}};
-      auto const keeps = s.submit(ascending(9), 8);
-      auto const ends = s.submit(ascending(9, 20), 8);
-      auto const waits = s.submit(ascending(9, 30), 30);
-      for (unsigned i = 0; i < at; ++i) { s.step(); }
-      CHECK((cancel ? s.generator.cancel(ends) : s.generator.time_out(ends)));
-      s.check();
-      CHECK_FALSE(s.generator.cancel(ends)); // once
-      CHECK(s.generator.result(ends).reason == (cancel ? stop_reason::cancelled : stop_reason::timed_out));
-      CHECK(s.generator.sequence_of(ends) == nullptr);
-      CHECK(s.generator.cancel(waits));
-      s.run();
-      s.check_output(keeps);
-      s.check_output(ends); // what it had said was right
-      CHECK(s.cache.live_sequences() == sequence_count{0});
-      CHECK(s.cache.promised_blocks() == block_count{0});
-      CHECK_FALSE(s.generator.cancel(keeps));
-    }
-  }
-}
-
-TEST_CASE("S25: a time limit counts from the entry, in the queue and in the batch") {
-  auto s = toy_service<>{small(8)};
-  s.model.on_forward = [&](forward_batch const&) { s.time.advance(nanosecond_count{100}); };
-  auto const limited = [&](text prompt, unsigned outputs, unsigned limit) {
-    auto request = s.wanting(std::move(prompt), outputs);
-    request.time_limit = nanosecond_count{limit};
-    return s.submit(request);
-  };
-  auto const runs = limited(ascending(8), 20, 350);
-  auto const waits = limited(ascending(8, 20), 20, 250);
-  auto const lives = s.submit(ascending(8, 30), 20);
-  s.run();
-  CHECK(s.generator.result(runs).reason == stop_reason::timed_out);
-  CHECK(s.generator.result(runs).state.output.size() == 4); // at 400 it is late
-  CHECK(s.generator.result(runs).covered == tokens(11));
-  CHECK(s.generator.result(waits).reason == stop_reason::timed_out);
-  CHECK(s.generator.result(waits).state.output.empty());
-  CHECK(s.generator.result(lives).reason == stop_reason::limit);
-  s.check_output(lives);
-}
-
 TEST_CASE("S39: end tokens and stop sequences end a generation, and are no visible output") {
   auto s = toy_service<>{};
   auto plain = s.wanting(ascending(5), 12).state;
@@ -293,78 +242,6 @@ TEST_CASE("S39: end tokens and stop sequences end a generation, and are no visib
   CHECK(rb.reason == stop_reason::stop_sequence);
   CHECK(rb.state.output == text(said.begin(), said.begin() + 5)); // {4, 5, said[0]} begins in the prompt: not a match
   CHECK(text(rb.visible().begin(), rb.visible().end()) == text(said.begin(), said.begin() + 2)); // the longest one
-}
-
-TEST_CASE("S22: a resident prompt computes exactly its last position again, without writing it") {
-  auto s = toy_service<>{};
-  s.submit(ascending(12), 1);
-  s.run();
-  auto const before = s.model.positions_computed;
-  auto const id = s.submit(ascending(12), 4);
-  s.run();
-  auto const& r = s.generator.result(id);
-  CHECK(r.cached == tokens(11));
-  CHECK(s.model.positions_computed - before == 1 + 3);
-  CHECK(s.model.skipped_writes == 1);
-  CHECK(r.computed == work{4, 12 + 13 + 14 + 15});
-  CHECK(r.recompute == work{12 + 13 + 14 + 15, 78 + 91 + 105 + 120});
-  s.check_output(id);
-}
-
-TEST_CASE("S22: a kept output state answers a resident prompt without any forward pass") {
-  auto s = toy_service<>{small(64), {.kept_outputs = 2}};
-  s.submit(ascending(12), 1);
-  s.submit(ascending(13), 1);
-  s.run();
-  auto const before = s.model.positions_computed;
-  auto const one = s.submit(ascending(12), 1);
-  s.run();
-  CHECK(s.model.positions_computed == before);
-  CHECK(s.generator.result(one).cached == tokens(12));
-  CHECK(s.generator.result(one).covered == tokens(12)); // L = P + G − 1
-  CHECK(s.generator.result(one).computed == work{0, 0});
-  s.check_output(one);
-  auto const more = s.submit(ascending(12), 4);
-  s.run();
-  CHECK(s.model.positions_computed == before + 3);
-  s.check_output(more);
-  auto const partial = s.submit(ascending(13), 2); // its tail is nobody's shared block: computed again
-  s.run();
-  CHECK(s.model.positions_computed == before + 3 + 1 + 1);
-  s.check_output(partial);
-}
-
-TEST_CASE("S22: kept output states stay in their scope, and new weights end them") {
-  auto s = toy_service<>{small(64), {.kept_outputs = 8}};
-  s.submit(ascending(12), 1);
-  s.run();
-  auto const ask = [&](text prompt, scope_number scope) {
-    auto request = s.wanting(std::move(prompt), 1);
-    request.scope = scope;
-    auto const id = s.submit(request);
-    s.run();
-    return s.generator.result(id).computed;
-  };
-  auto const stranger = s.open("another tenant");
-  CHECK(ask(ascending(16), stranger) == work{16, 136}); // nobody else's blocks
-  CHECK(ask(ascending(12), stranger) == work{1, 12});   // its own blocks, and nobody else's logits
-  s.generator.advance_epoch(running_requests::finish_privately);
-  CHECK(ask(ascending(16), s.scope) == work{16, 136});
-  CHECK(ask(ascending(12), s.scope) == work{1, 12}); // new blocks, and no logits of old weights
-  CHECK(ask(ascending(12), s.scope) == work{0, 0});
-}
-
-TEST_CASE("S22: without skipped writes a kept output state is not used, since the last position would be missing") {
-  auto options = small(64);
-  options.skip_writes = false;
-  auto s = toy_service<>{options, {.kept_outputs = 2}};
-  s.submit(ascending(12), 1);
-  s.run();
-  auto const before = s.model.positions_computed;
-  auto const id = s.submit(ascending(12), 3);
-  s.run();
-  CHECK(s.model.positions_computed == before + 3);
-  s.check_output(id);
 }
 
 TEST_CASE("S34: a saved state goes on elsewhere as if nothing had happened") {
@@ -404,199 +281,6 @@ TEST_CASE("S34: randomness is each request's own: neighbours and order change no
   for (unsigned i = 0; i < 5; ++i) { ids.push_back(together.submit(sampled(together, i))); }
   together.run();
   for (unsigned i = 0; i < 5; ++i) { together.check_output(ids[i], sampled(together, i).state); }
-}
-
-TEST_CASE("B7: samples share one prefill and fork behind it") {
-  auto s = toy_service<>{small(128), {.chunk = tokens(4)}};
-  auto request = s.wanting(ascending(10), 9);
-  request.state.sampling = {.temperature = 1.0};
-  request.state.random = random_state{3};
-  auto const ids = s.generator.submit_samples(request, 4).value();
-  s.run();
-  REQUIRE(ids.size() == 4);
-  for (unsigned i = 0; i < 4; ++i) {
-    auto start = request.state;
-    start.random = start.random.sibling(i);
-    s.check_output(ids[i], start);
-    CHECK(s.generator.result(ids[i]).cached == tokens(i == 0 ? 0 : 10));
-    CHECK(s.generator.result(ids[i]).computed.positions == (i == 0 ? 10U : 0U) + 8);
-  }
-  CHECK(s.model.positions_computed == 10 + 4 * 8);
-  CHECK(s.model.copies == 3); // at most one partial block each
-  CHECK(s.generator.result(ids[1]).state.output != s.generator.result(ids[2]).state.output);
-}
-
-TEST_CASE("B7: samples get on without the first one, and without room wait for it") {
-  SECTION("the first one is cancelled before the prompt is computed") {
-    auto s = toy_service<>{small(64), {.chunk = tokens(4)}};
-    auto const ids = s.generator.submit_samples(s.wanting(ascending(10), 5), 3).value();
-    s.step();
-    CHECK(s.generator.cancel(ids[0]));
-    CHECK(s.generator.cancel(ids[2]));
-    s.run();
-    s.check_output(ids[1]);
-    CHECK(s.generator.result(ids[1]).reason == stop_reason::limit);
-  }
-  SECTION("a sample is cancelled while it waits for the prompt") {
-    auto s = toy_service<>{small(64), {.chunk = tokens(4)}};
-    auto const ids = s.generator.submit_samples(s.wanting(ascending(10), 5), 3).value();
-    CHECK(s.generator.cancel(ids[1]));
-    s.run();
-    CHECK(s.generator.result(ids[1]).state.output.empty());
-    s.check_output(ids[2]);
-  }
-  SECTION("the pool holds two") {
-    auto s = toy_service<>{small(9)};
-    auto const ids = s.generator.submit_samples(s.wanting(ascending(10), 10), 4).value();
-    s.run();
-    for (auto const id : ids) {
-      s.check_output(id);
-      CHECK(s.generator.result(id).state.output.size() == 10);
-    }
-  }
-  SECTION("one output each") {
-    auto s = toy_service<>{};
-    auto const ids = s.generator.submit_samples(s.wanting(ascending(10), 1), 3).value();
-    auto const out = s.step();
-    CHECK(out.size() == 3);
-    CHECK(s.generator.idle());
-    for (auto const id : ids) { CHECK(s.generator.result(id).covered == tokens(10)); }
-  }
-}
-
-TEST_CASE("B7: a fork anywhere goes on from its parent's text, and neither notices the other") {
-  for (unsigned at = 1; at < 8; ++at) {
-    auto s = toy_service<>{small(64), {.chunk = tokens(5)}};
-    auto request = s.wanting(ascending(9), 10);
-    request.state.sampling = {.temperature = 1.0};
-    request.state.random = random_state{11};
-    auto const parent = s.submit(request);
-    CHECK(s.generator.fork(parent, random_state{1}).error() == errc::illegal_transition); // it waits
-    for (unsigned i = 0; i < at; ++i) { s.step(); }
-    auto inherited = s.generator.result(parent).state;
-    auto const child = s.generator.fork(parent, random_state{12}).value();
-    s.check();
-    CHECK(s.generator.result(child).state.output == inherited.output);
-    s.run();
-    s.check_output(parent, request.state);
-    inherited.random = random_state{12};
-    s.check_output(child, inherited);
-    CHECK(s.generator.result(child).state.output.size() == 10);
-    CHECK(s.generator.fork(parent, random_state{1}).error() == errc::illegal_transition); // it is over
-    CHECK(s.model.copies <= 1);
-  }
-}
-
-namespace {
-/// Guesses right for a while and wrong then.
-struct oracle_drafter {
-  quire_test::toy_network network{};
-  unsigned right = 0;
-  unsigned asked = 0;
-  auto propose(std::span<token_id const> so_far, std::span<token_id> guesses) -> std::size_t {
-    auto all = text(so_far.begin(), so_far.end());
-    auto const good = right == 100 ? asked++ % (guesses.size() + 2) : right; // 100: another number each time
-    for (std::size_t i = 0; i < guesses.size(); ++i) {
-      auto const best = token_sampler::greedy(network.logits_of(all)).value();
-      guesses[i] = i < good ? best : (best + 1) % 50;
-      all.push_back(guesses[i]);
-    }
-    return guesses.size();
-  }
-};
-static_assert(drafter<oracle_drafter>);
-} // namespace
-
-TEST_CASE("B6: guesses are verified, wrong ones cut off, and the outputs are the same (cases 79, 80)") {
-  for (unsigned right : {0U, 1U, 2U, 3U, 5U, 100U}) {
-    for (unsigned k : {1U, 2U, 4U}) {
-      auto s = toy_service<default_policies, oracle_drafter>{
-          small(64), {.draft = tokens(k)}, oracle_drafter{.right = right}};
-      auto const id = s.submit(ascending(6), 15);
-      while (!s.generator.idle()) {
-        s.step();
-        auto const& r = s.generator.result(id);
-        CHECK(r.covered == tokens(6 + static_cast<unsigned>(r.state.output.size()) - 1)); // after every round
-        if (auto const* const held = s.generator.sequence_of(id)) {
-          CHECK(held->resolved() == held->length());
-          CHECK(held->shared_blocks() == block_count{held->length().value() / 4}); // published as verified, no more
-        }
-      }
-      s.check_output(id);
-      auto const& r = s.generator.result(id);
-      CHECK(r.state.output.size() == 15);
-      if (right == 0) { CHECK(r.accepted == tokens(0)); }
-      if (right == 5) {
-        CHECK(r.accepted == r.drafted);
-        CHECK(s.model.passes == 1 + (14 + k) / (k + 1));
-      }
-      CHECK(r.computed.positions == s.model.positions_computed);
-      // what the index holds is what was said: a second request finds it and says the same
-      auto again = text(ascending(6));
-      again.insert(again.end(), r.state.output.begin(), r.state.output.end());
-      auto const after = s.submit(again, 3);
-      s.run();
-      s.check_output(after);
-    }
-  }
-}
-
-TEST_CASE("B6: a stop inside accepted guesses covers what was said and no more") {
-  auto plain = toy_service<>{}.wanting(ascending(6), 12).state;
-  static_cast<void>(quire_test::toy_network{}.recompute(plain));
-  for (std::size_t at = 1; at < 6; ++at) {
-    auto s = toy_service<default_policies, oracle_drafter>{small(64), {.draft = tokens(8)}, oracle_drafter{.right = 8}};
-    auto request = s.wanting(ascending(6), 12);
-    request.state.stop.sequences = {{plain.output[at - 1], plain.output[at]}};
-    auto const id = s.submit(request);
-    s.run();
-    auto const& r = s.generator.result(id);
-    CHECK(r.reason == stop_reason::stop_sequence);
-    CHECK(r.state.output == text(plain.output.begin(), plain.output.begin() + static_cast<std::ptrdiff_t>(at) + 1));
-    CHECK(r.covered == tokens(6 + static_cast<unsigned>(at)));
-  }
-}
-
-TEST_CASE("B6: sampled choices are the same with and without guesses") {
-  auto s = toy_service<default_policies, lookup_drafter>{small(128), {.draft = tokens(3)}, lookup_drafter{tokens(1)}};
-  auto request = s.wanting(ascending(30), 40);
-  request.state.sampling = {.temperature = 1.0, .top_k = 10};
-  request.state.random = random_state{21};
-  auto const id = s.submit(request);
-  s.run();
-  s.check_output(id, request.state);
-  CHECK(s.generator.result(id).drafted > tokens(0));
-}
-
-TEST_CASE("S24: without room the youngest loses its blocks, comes back, and says the same") {
-  auto s = toy_service<optimistic_policies>{small(10)};
-  auto ids = std::vector<generation_id>{};
-  for (unsigned i = 0; i < 4; ++i) { ids.push_back(s.submit(ascending(6, static_cast<token_id>(9 * i)), 20)); }
-  s.run();
-  auto lost = 0U;
-  for (auto const id : ids) {
-    auto const& r = s.generator.result(id);
-    CHECK(r.state.output.size() == 20);
-    CHECK(r.covered == tokens(25));
-    s.check_output(id);
-    lost += r.preemptions;
-    CHECK(r.computed.positions >= 25); // again after each loss
-  }
-  CHECK(lost > 0);
-  CHECK(s.generator.result(ids[0]).preemptions == 0); // the oldest is sure to finish
-  CHECK(s.cache.statistics().hit_tokens == 0);        // its own work is no hit
-}
-
-TEST_CASE("S35: new weights make running members start again, each with what it has said") {
-  auto s = toy_service<>{small(64)};
-  auto const a = s.submit(ascending(6), 8);
-  auto const b = s.submit(ascending(9, 20), 8);
-  for (unsigned i = 0; i < 3; ++i) { s.step(); }
-  s.generator.advance_epoch(running_requests::must_restart);
-  s.run();
-  s.check_output(a);
-  s.check_output(b);
-  CHECK(s.generator.result(a).computed.positions == 6 + 2 + 9 + 4); // prompt and three outputs once more
 }
 
 TEST_CASE("S26: a pass that fails changes nothing, and the step may be repeated") {
@@ -650,20 +334,6 @@ TEST_CASE("S39: names are never used twice, and a taken one is gone") {
   CHECK_THROWS_AS(s.generator.reorder(twice), quire_test::contract_violation);
 }
 
-TEST_CASE("S39: somebody else holds the pool: the step says so, and goes on later") {
-  auto s = toy_service<>{small(8)};
-  auto const prompt = ascending(30);
-  auto other = s.cache.admit({.scope = s.scope, .prompt = prompt, .max_output = tokens(2)});
-  REQUIRE(other.has_value());
-  auto const id = s.submit(ascending(9, 10), 3);
-  CHECK(s.generator.step().error() == errc::no_blocks);
-  CHECK(s.generator.run().error() == errc::no_blocks);
-  CHECK(s.generator.waiting() == 1);
-  s.cache.release(std::move(*other));
-  CHECK(s.generator.run().has_value());
-  s.check_output(id);
-}
-
 TEST_CASE("null models: the loop runs without network and clock") {
   auto cache = kv_cache<>{small(16)};
   auto const scope = cache.open_scope(compute_identity{quire_test::some_fields()}, quire_test::domain_of("t"));
@@ -673,70 +343,4 @@ TEST_CASE("null models: the loop runs without network and clock") {
   REQUIRE(g.run().has_value());
   CHECK(g.result(id).state.output == text{0, 0, 0});
   CHECK(g.result(id).times.ttft() == nanosecond_count{0});
-}
-
-TEST_CASE("S22: a hit whose copy is the one block too many is computed instead") {
-  auto options = small(3);
-  options.skip_writes = false;
-  auto s = toy_service<>{options};
-  s.submit(ascending(8), 1);
-  s.run();
-  auto const id = s.submit(ascending(8), 4); // 12 positions: the whole pool, and no block for a copy
-  s.run();
-  CHECK(s.generator.result(id).reason == stop_reason::limit);
-  CHECK(s.generator.result(id).cached == tokens(0));
-  s.check_output(id);
-}
-
-TEST_CASE("S17: the oldest finishes even where it holds blocks twice") {
-  // What two compute at the same time is published by the first and kept twice by the other, until it ends.
-  auto s = toy_service<optimistic_policies>{small(12, 1), {.chunk = tokens(1)}};
-  auto const older = s.submit(ascending(3), 8);
-  auto const younger = s.submit(ascending(3), 8);
-  while (!s.generator.idle()) {
-    s.step();
-    auto order = s.generator.running();
-    if (order.size() == 2 && order.front() == older) { std::swap(order[0], order[1]); }
-    s.generator.reorder(order);
-  }
-  s.check_output(older);
-  s.check_output(younger);
-  CHECK(s.generator.result(older).reason == stop_reason::limit);
-  CHECK(s.generator.result(younger).reason == stop_reason::limit);
-  CHECK(s.generator.result(older).preemptions == 1); // alone, and yet without room
-}
-
-TEST_CASE("S41: who loses its blocks while it forwards its last output is over, with what it covers") {
-  auto s = toy_service<>{};
-  auto request = s.wanting(ascending(5), 3);
-  request.last_output = last_output_rule::forward;
-  auto const id = s.submit(request);
-  for (auto i = 0; i < 3; ++i) { s.step(); }
-  CHECK_FALSE(s.generator.result(id).over());
-  SECTION("new weights") {
-    s.generator.advance_epoch(running_requests::must_restart);
-    s.run();
-  }
-  SECTION("cancelled") { CHECK(s.generator.cancel(id)); }
-  CHECK(s.generator.result(id).reason == stop_reason::limit);
-  CHECK(s.generator.result(id).covered == tokens(7));
-  CHECK(s.generator.result(id).uncovered() == tokens(1));
-}
-
-TEST_CASE("S24: who has lost its blocks waits until somebody leaves, and does not come back to lose them again") {
-  auto s = toy_service<optimistic_policies>{small(10, 1), {.chunk = tokens(3)}};
-  auto ids = std::vector<generation_id>{};
-  for (unsigned i = 0; i < 4; ++i) { ids.push_back(s.submit(ascending(5, static_cast<token_id>(2 * i)), 5)); }
-  while (!s.generator.idle()) {
-    s.step();
-    auto order = s.generator.running();
-    std::sort(order.begin(), order.end(), [](auto a, auto b) { return b < a; }); // the youngest takes its blocks first
-    s.generator.reorder(order);
-  }
-  auto lost = 0U;
-  for (auto const id : ids) {
-    s.check_output(id);
-    lost += s.generator.result(id).preemptions;
-  }
-  CHECK(lost == 5); // 7 if they came back at once
 }
