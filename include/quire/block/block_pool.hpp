@@ -42,6 +42,9 @@ public:
 
   /// Creates \p capacity free blocks. \throws config_error if \p capacity is 0 or does not fit.
   explicit block_pool(block_count capacity) : words_(checked(capacity).value(), 0), free_{capacity} {}
+  /// Creates \p capacity blocks of which \p free has those that can be allocated: a policy that was made elsewhere, such as
+  /// `group_allocation`. \throws config_error as above. \pre every block that \p free hands out is below \p capacity
+  block_pool(block_count capacity, Allocation free) : words_(checked(capacity).value(), 0), free_{std::move(free)} {}
 
   /// [blocks] in total.
   [[nodiscard]] auto capacity() const noexcept -> block_count {
