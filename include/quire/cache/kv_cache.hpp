@@ -15,12 +15,13 @@
 #include <quire/block/concepts.hpp>
 #include <quire/cache/admission.hpp>
 #include <quire/cache/cache_options.hpp>
-#include <quire/cache/detail/cache_admit.hpp>
+#include <quire/cache/detail/cache_admit.hpp> // IWYU pragma: keep, definitions
 #include <quire/cache/detail/cache_audit.hpp> // IWYU pragma: keep, definitions
 #include <quire/cache/detail/cache_core.hpp>
-#include <quire/cache/detail/cache_groups.hpp>
-#include <quire/cache/detail/cache_maintenance.hpp>
-#include <quire/cache/detail/cache_steps.hpp> // IWYU pragma: keep, definitions
+#include <quire/cache/detail/cache_groups.hpp>      // IWYU pragma: keep, definitions
+#include <quire/cache/detail/cache_maintenance.hpp> // IWYU pragma: keep, definitions
+#include <quire/cache/detail/cache_steps.hpp>       // IWYU pragma: keep, definitions
+#include <quire/cache/detail/fit_groups.hpp>
 #include <quire/cache/detail/step_slot.hpp>
 #include <quire/cache/fwd.hpp>
 #include <quire/cache/lock.hpp>
@@ -269,12 +270,14 @@ public:
       : state_{std::make_unique<state>(sized(options.blocks), options, digest, std::move(admission),
                                        std::move(observer))} {}
 
-  /// A cache for \p model: as many blocks as `options.bytes` hold, if `options.blocks` does not say how many. Until other
-  /// residencies exist every layer keeps every position, which is exact for windows too.
+  /// A cache for \p model: its layer groups with what each retains, and as many blocks as `options.bytes` hold. They are
+  /// split so that sequences of `options.max_context` positions (the model's longest, if it is 0 and one fits) find room in
+  /// all groups; what is left goes to those that keep everything. Groups or blocks that \p options give are taken as they are.
   /// \throws config_error if an option is impossible or not one block fits.
   explicit kv_cache(model_spec const& model, cache_options options, digest_type digest = {},
                     admission_type admission = {}, observer_type observer = {})
-      : kv_cache{fitted(model, options), digest, std::move(admission), std::move(observer)} {}
+      : kv_cache{detail::group_fit{model, std::move(options)}.options(), digest, std::move(admission),
+                 std::move(observer)} {}
 
   /// The same as the constructors, with the error returned. \errors the `config_error` that was thrown
   [[nodiscard]] static auto create(model_spec const& model, cache_options const& options, digest_type digest = {},
@@ -510,17 +513,6 @@ private:
       throw config_error{"kv_cache: 0 blocks: set cache_options::blocks, or give a model and cache_options::bytes"};
     }
     return blocks;
-  }
-  static auto fitted(model_spec const& model, cache_options options) -> cache_options {
-    if (options.blocks.value() != 0) { return options; }
-    auto const each = block_bytes_of(model, options.block_tokens).value();
-    auto const fit = options.bytes.value() / each;
-    if (fit == 0) {
-      throw config_error{"kv_cache: " + std::to_string(options.bytes.value()) + " bytes hold no block of " +
-                         std::to_string(each) + " bytes: give it at least that many"};
-    }
-    options.blocks = block_count{static_cast<std::uint32_t>(std::min<std::uint64_t>(fit, 0x7fff'fffdU))};
-    return options;
   }
   /// \pre \p s is a live handle of this cache.
   auto checked(sequence const& s) const -> record_type& {

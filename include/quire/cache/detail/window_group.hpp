@@ -17,6 +17,7 @@
 #include <quire/cache/detail/group_table.hpp>
 #include <quire/core/contract.hpp>
 #include <quire/core/types.hpp>
+#include <quire/model/capacity.hpp>
 #include <quire/model/logical_block.hpp>
 #include <quire/model/position_interval.hpp>
 #include <quire/model/residency.hpp>
@@ -65,14 +66,11 @@ public:
   [[nodiscard]] auto held() const noexcept -> std::uint32_t { return held_; }
 
   /// [blocks] that a sequence of up to \p limit positions holds at most, when a step adds up to \p append of them and up
-  /// to \p rewind may be taken back: the reach of the window at its worst alignment, and one to copy into.
-  [[nodiscard]] auto budget(std::uint64_t limit, std::uint64_t append, std::uint64_t rewind) const noexcept
-      -> std::uint32_t {
-    auto const all = (limit + geometry_.block_tokens() - 1) / geometry_.block_tokens() + 1;
-    auto const sinks = geometry_.blocks(keeps_.sinks.value());
-    auto const reach = std::uint64_t{keeps_.extent.value()} + append + rewind; // one more than the window needs
-    auto const tail = (reach + geometry_.block_tokens() - 1) / geometry_.block_tokens() + 1;
-    return static_cast<std::uint32_t>(std::min({all, sinks + tail + 1, std::uint64_t{0xffff'ffffU}}));
+  /// to \p rewind may be taken back; one to copy into included.
+  [[nodiscard]] auto budget(std::uint64_t limit, std::uint64_t append, std::uint64_t rewind) const -> std::uint32_t {
+    auto const step = static_cast<std::uint32_t>(std::min(append + rewind, limit + rewind));
+    auto const pages = paging{.block_tokens = token_count{geometry_.block_tokens()}, .step = token_count{step}};
+    return peak_blocks(keeps_, token_count{static_cast<std::uint32_t>(limit)}, pages).value() + 1;
   }
   /// Columns that views need for tables of that \p budget and up to \p limit positions.
   [[nodiscard]] auto columns(std::uint32_t limit, std::uint32_t budget) const noexcept -> std::uint32_t {
