@@ -207,6 +207,8 @@ public:
   [[nodiscard]] auto audit_group(std::size_t g, std::span<std::uint8_t const> in_index) const -> std::string;
   auto abandon(timeline_id timeline) -> expected<block_count>;
   auto compact() -> expected<std::vector<action>>;
+  [[nodiscard]] static auto places(pool_type const& pool, std::span<group_id const> groups, std::vector<action>& moves)
+      -> std::vector<block_id>;
 
 private:
   using list_type = boost::intrusive::list<
@@ -266,11 +268,6 @@ private:
     if constexpr (!silent) { f(observer_); }
   }
 
-  [[nodiscard]] auto movable(block_id block) const -> bool {
-    using states = typename pool_type::state_type;
-    auto const state = pool_.state(block);
-    return state == states::private_ || state == states::published;
-  }
   auto start(record_type& record, std::uint32_t prompt, std::uint32_t limit, scope_number scope) -> void;
   [[nodiscard]] auto owes(record_type const& record) const noexcept -> std::uint32_t {
     auto const most = geometry_.blocks(record.limit);

@@ -17,6 +17,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -116,6 +117,30 @@ auto cache_core<Policies>::abandon(timeline_id timeline) -> expected<block_count
   return block_count{lost_ - lost_before};
 }
 
+/// New places of the blocks of \p pool, none = stays: the lowest free place takes the highest block in use. The moves are
+/// added to \p moves, one for each of \p groups, whose blocks have these numbers.
+template <class Policies>
+auto cache_core<Policies>::places(pool_type const& pool, std::span<group_id const> groups, std::vector<action>& moves)
+    -> std::vector<block_id> {
+  using states = typename pool_type::state_type;
+  auto const movable = [&](block_id block) {
+    auto const state = pool.state(block);
+    return state == states::private_ || state == states::published;
+  };
+  std::vector<block_id> to(pool.capacity().value());
+  auto low = std::uint32_t{0};
+  auto high = pool.capacity().value();
+  for (;;) {
+    while (low < high && pool.state(block_id{low}) != states::free) { ++low; }
+    while (low < high && !movable(block_id{high - 1})) { --high; }
+    if (low >= high) { return to; }
+    to[high - 1] = block_id{low};
+    for (auto const group : groups) { moves.push_back(action::move_block(group, block_id{high - 1}, block_id{low})); }
+    ++low;
+    --high;
+  }
+}
+
 template <class Policies>
 auto cache_core<Policies>::compact() -> expected<std::vector<action>> {
   reclaim();
@@ -125,35 +150,32 @@ auto cache_core<Policies>::compact() -> expected<std::vector<action>> {
       return refuse(errc::views_in_flight);
     }
   }
-  if (draining() > 0 || limbo_.size().value() > 0) {
-    return refuse(errc::views_in_flight);
-  } // pins name nodes, not blocks
+  auto const late =
+      std::any_of(late_holds_.begin(), late_holds_.end(), [](auto const& holds) { return !holds.empty(); });
+  if (draining() > 0 || limbo_.size().value() > 0 || late) { return refuse(errc::views_in_flight); }
 
-  using states = typename pool_type::state_type;
-  auto const n = pool_.capacity().value();
-  std::vector<block_id> to(n); // new place of a block; none = stays
   std::vector<action> moves;
-  auto low = std::uint32_t{0};
-  auto high = n;
-  while (!lead_groups_.empty()) { // the lowest free place takes the highest block in use
-    while (low < high && pool_.state(block_id{low}) != states::free) { ++low; }
-    while (low < high && !movable(block_id{high - 1})) { --high; }
-    if (low >= high) { break; }
-    to[high - 1] = block_id{low};
-    for (auto const group : lead_groups_) {
-      moves.push_back(action::move_block(group, block_id{high - 1}, block_id{low}));
-    }
-    ++low;
-    --high;
+  std::vector<std::vector<block_id>> to; // of the lead, then by window group: nothing has moved before all are known
+  to.push_back(lead_groups_.empty() ? std::vector<block_id>(pool_.capacity().value())
+                                    : places(pool_, lead_groups_, moves));
+  for (auto const& window : windows_) {
+    auto const id = window.id();
+    to.push_back(places(window.pool(), {&id, 1}, moves));
   }
-  pool_.relocate(to);
-  index_.relocate(to);
-  for (auto& window : windows_) { window.relocate_lead(to); }
+  pool_.relocate(to.front());
+  index_.relocate(to.front()); // pins name nodes, not blocks
+  for (std::size_t g = 0; g < windows_.size(); ++g) {
+    windows_[g].relocate_lead(to.front());
+    windows_[g].relocate(to[g + 1]);
+  }
   for (auto& record : live_) {
     auto& table = record.state.table;
     for (std::uint32_t j = 0; j < table.size(); ++j) {
-      if (auto const place = to[table[j].value()]) { table.remap(j, place); }
+      if (auto const place = to.front()[table[j].value()]) { table.remap(j, place); }
     }
+    for (std::size_t g = 0; g < windows_.size(); ++g) { windows_[g].relocate(record.groups[g], to[g + 1]); }
+  }
+  for (auto& record : live_) {
     record.stamp = ++stamps_;
     open_lane(record);
   }

@@ -332,6 +332,29 @@ public:
       if (to[b]) { rehang(block_id{b}, to[b]); }
     }
   }
+  /// Block b is block `to[b]` from now on, unless that is none. \pre every target is free
+  auto relocate(std::span<block_id const> to) noexcept -> void {
+    auto const place = [&](block_id block) { return to[block.value()] ? to[block.value()] : block; };
+    pool_.relocate(to);
+    for (std::uint32_t b = 0; b < to.size(); ++b) {
+      if (!to[b] || home_[b] == nowhere) { continue; }
+      home_[to[b].value()] = std::exchange(home_[b], nowhere);
+      hanging_[home_[to[b].value()]] = to[b];
+    }
+    auto at = std::exchange(idle_, order_list{}).front();
+    while (at) { // the hooks of the new places are unused
+      auto const next = next_idle(at);
+      idle_.push_back(*this, node_of(place(block_id{at.value() - 1})));
+      at = next;
+    }
+  }
+  /// The same for a table.
+  auto relocate(group_table& t, std::span<block_id const> to) const noexcept -> void {
+    for (auto& block : t.blocks) {
+      if (block && to[block.value()]) { block = to[block.value()]; }
+    }
+    t.stamp = 0;
+  }
 
   /// First broken invariant, empty if all hold. \param holders as the tables and waiting holds count them, per block.
   /// \param published(lead) tells whether a lead block is in the index
@@ -363,10 +386,7 @@ public:
     auto const name = "group " + std::to_string(id_.value());
     if (free != pool_.free_blocks().value()) { return name + ": free blocks are miscounted"; }
     std::uint32_t listed = 0;
-    for (auto at = idle_.front(); at && listed <= idle; at = node_id{hooks_[at.value()].next}) {
-      if (at.value() == 0) { break; }
-      ++listed;
-    }
+    for (auto at = idle_.front(); at && listed <= idle; at = next_idle(at)) { ++listed; }
     if (idle != idle_count_ || listed != idle) { return name + ": idle blocks are miscounted"; }
     for (std::size_t place = 0; place < hanging_.size(); ++place) {
       if (hanging_[place] && home_[hanging_[place].value()] != place) { return name + ": a place names a stranger"; }
@@ -384,6 +404,10 @@ private:
   static auto stored(retention const& keeps) -> retention {
     if (keeps.kind != retention_kind::ring) { return keeps; }
     return retention::sink_window({.sinks = keeps.sinks, .window = keeps.extent});
+  }
+  [[nodiscard]] auto next_idle(node_id at) const noexcept -> node_id {
+    auto const next = hooks_[at.value()].next;
+    return next == 0 ? node_id::none() : node_id{next};
   }
   static auto node_of(block_id block) noexcept -> node_id { return node_id{block.value() + 1}; }
   /// First logical block that ends in logical lead block \p u.
