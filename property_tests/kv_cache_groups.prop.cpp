@@ -9,6 +9,7 @@
 #include "support/group_world.hpp"
 #include "support/rc_prop.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 
@@ -27,10 +28,11 @@ struct flat_policies : quire::default_policies {
 
 auto size_below(std::uint32_t n) -> rc::Gen<std::uint32_t> { return rc::gen::inRange<std::uint32_t>(0, n); }
 
-auto some_group() -> rc::Gen<quire::cache_group> {
-  return rc::gen::exec([] {
-    auto const extent = token_count{1 + *size_below(20)};
-    auto const sinks = token_count{*size_below(6)};
+/// \param rebuilds windows are small and have no sinks, so that what they lose can be rebuilt
+auto some_group(bool rebuilds) -> rc::Gen<quire::cache_group> {
+  return rc::gen::exec([rebuilds] {
+    auto const extent = token_count{1 + *size_below(rebuilds ? 4 : 20)};
+    auto const sinks = token_count{rebuilds ? 0 : *size_below(6)};
     quire::cache_group group;
     switch (*size_below(7)) {
     case 0:
@@ -43,7 +45,7 @@ auto some_group() -> rc::Gen<quire::cache_group> {
       group.keeps = retention::ring({.capacity = extent + sinks + token_count{3}, .window = extent, .sinks = sinks});
     }
     group.block_tokens = token_count{*rc::gen::element(0U, 1U, 2U, 3U, 4U, 5U, 8U)};
-    group.blocks = quire::block_count{6 + *size_below(40)};
+    group.blocks = quire::block_count{rebuilds ? 4 + *size_below(12) : 6 + *size_below(40)};
     return group;
   });
 }
@@ -52,11 +54,16 @@ auto some_case() -> rc::Gen<quire_test::group_case> {
   return rc::gen::exec([] {
     quire_test::group_case c;
     if (*size_below(5) != 0) { c.groups.emplace_back(); }
-    auto const windows = *rc::gen::container<std::vector<quire::cache_group>>(1 + *size_below(3), some_group());
+    auto const rebuilds = *size_below(2) == 0;
+    auto const windows = *rc::gen::container<std::vector<quire::cache_group>>(1 + *size_below(3), some_group(rebuilds));
+    for (auto const& group : windows) {
+      c.rebuild = std::max(c.rebuild, rebuilds ? group.keeps.extent.value() - 1 : 0U);
+    }
+    c.rebuild *= 1 + *size_below(3); // that many layers
     c.groups.insert(c.groups.end(), windows.begin(), windows.end());
     if (*size_below(5) == 0) { c.groups.emplace_back(); } // two groups that keep everything share one table
     c.block_tokens = *rc::gen::element(1U, 2U, 3U, 4U, 5U, 8U);
-    c.blocks = 4 + *size_below(30);
+    c.blocks = 8 + *size_below(40);
     c.max_append = *size_below(3) == 0 ? 0U : 1 + *size_below(10);
     c.skip_writes = *size_below(4) != 0;
     c.scrub = *size_below(5) == 0;

@@ -41,12 +41,13 @@ struct group_case {
   std::uint32_t block_tokens = 4;
   std::uint32_t blocks = 16;
   std::uint32_t max_append = 0;
+  std::uint32_t rebuild = 0;
   bool skip_writes = true;
   bool scrub = false;
   std::uint32_t seed = 1;
   std::uint32_t commands = 120;
   friend auto operator<<(std::ostream& out, group_case const& c) -> std::ostream& {
-    out << c.blocks << " blocks of " << c.block_tokens << ", max_append " << c.max_append
+    out << c.blocks << " blocks of " << c.block_tokens << ", max_append " << c.max_append << ", rebuild " << c.rebuild
         << (c.skip_writes ? "" : ", no skipped writes") << (c.scrub ? ", scrub" : "") << ", seed " << c.seed << ", "
         << c.commands << " commands;";
     for (auto const& g : c.groups) {
@@ -73,11 +74,13 @@ class group_world {
     std::uint32_t limit;
     std::vector<quire::token_id> tokens; // committed and known, then what is left of the prompt
     std::uint32_t prompt;
+    std::uint32_t exact = 0; // windows are being rebuilt before it
   };
   struct row {
     std::uint32_t scope;
     std::vector<quire::token_id> tokens; // readable, the new ones included
     std::uint32_t queries;
+    std::uint32_t exact;
   };
   struct job {
     std::vector<quire::action> actions;
@@ -126,6 +129,7 @@ private:
             .skip_writes = c.skip_writes,
             .scrub = c.scrub ? quire::scrub_rule::on_reuse : quire::scrub_rule::never,
             .max_append = quire::token_count{c.max_append},
+            .rebuild = quire::token_count{c.rebuild},
             .groups = c.groups};
   }
   [[nodiscard]] auto block_tokens(std::uint32_t g) const -> std::uint32_t {
@@ -164,7 +168,8 @@ private:
       prompt = pool_of_prompts_[below(size_of(pool_of_prompts_))];
       prompt.resize(1 + below(size_of(prompt)));
     }
-    for (auto n = below(3 * case_.block_tokens); n > 0 || prompt.empty(); n -= n > 0 ? 1 : 0) {
+    for (auto n = below((case_.rebuild > 0 ? 8 : 3) * case_.block_tokens); n > 0 || prompt.empty();
+         n -= n > 0 ? 1 : 0) {
       prompt.push_back(static_cast<quire::token_id>(below(3)));
     }
     auto const scope = below(2);
@@ -184,7 +189,11 @@ private:
     seen["attached"] += made->cached() > quire::token_count{} ? 1U : 0U;
     seen["full hits"] += prompt.size() > 1 && made->cached().value() + 1 == prompt.size() ? 1U : 0U;
     if (pool_of_prompts_.size() < 12) { pool_of_prompts_.push_back(prompt); }
-    sequences_.push_back({std::move(*made), scope, size_of(prompt) + output + draft, prompt, size_of(prompt)});
+    auto const rebuilt = made->rebuilt().value();
+    auto const exact = rebuilt == 0 ? 0U : made->cached().value() + rebuilt;
+    seen["rebuilt"] += rebuilt > 0 ? 1U : 0U;
+    seen["stored again"] += rebuilt == 0 && made->found().value() > made->cached().value() + 1 ? 1U : 0U;
+    sequences_.push_back({std::move(*made), scope, size_of(prompt) + output + draft, prompt, size_of(prompt), exact});
   }
   void end() {
     if (sequences_.empty()) { return; }
@@ -210,7 +219,8 @@ private:
     toy_check(can && can->value() == length, "a fork goes on where nothing can");
     ++seen["forks"];
     auto tokens = std::vector<quire::token_id>{parent->tokens.begin(), parent->tokens.begin() + length};
-    sequences_.push_back({std::move(*child), parent->scope, parent->limit, std::move(tokens), length});
+    sequences_.push_back(
+        {std::move(*child), parent->scope, parent->limit, std::move(tokens), length, length == 0 ? 0 : parent->exact});
   }
   void truncate() {
     auto* const s = any();
@@ -230,6 +240,7 @@ private:
     ++seen["cuts"];
     s->tokens.resize(length);
     s->prompt = length;
+    if (length == 0) { s->exact = 0; }
   }
   void compact() {
     if constexpr (!fenced) {
@@ -324,7 +335,7 @@ private:
       auto tokens = std::vector<quire::token_id>{s.tokens.begin(), s.tokens.begin() + s.hold.length().value()};
       tokens.insert(tokens.end(), c.ids[k].begin(), c.ids[k].end());
       if (tokens.size() > s.tokens.size()) { s.tokens = tokens; }
-      work.rows.push_back({s.scope, std::move(tokens), size_of(c.ids[k])});
+      work.rows.push_back({s.scope, std::move(tokens), size_of(c.ids[k]), s.exact});
     }
     if constexpr (fenced) {
       auto const until = cache_.fence().issue(timeline);
@@ -415,10 +426,16 @@ private:
           if (view.slot[start + k] == -1) {
             ++seen["skipped writes"];
           } else {
-            memory[static_cast<std::size_t>(view.slot[start + k])] = values[p];
+            // What rebuilds a window is not exact before the last window's reach.
+            auto const reach = case_.groups[g].keeps.keeps_all() ? 0U : case_.groups[g].keeps.extent.value() - 1;
+            auto const exact = case_.groups[g].keeps.keeps_all() || p + reach >= work.rows[i].exact;
+            toy_check(p >= work.rows[i].exact || !case_.groups[g].keeps.keeps_all(),
+                      "a full group is written while windows are rebuilt");
+            memory[static_cast<std::size_t>(view.slot[start + k])] = exact ? values[p] : ~values[p];
           }
         }
         for (std::uint32_t p = length - q; p < length; ++p) {
+          if (p < work.rows[i].exact && !case_.groups[g].keeps.keeps_all()) { continue; }
           auto const from = first_seen(case_.groups[g].keeps, p);
           for (std::uint32_t t = 0; t <= p; ++t) {
             if (t < from && t >= case_.groups[g].keeps.sinks.value()) { continue; }

@@ -50,6 +50,8 @@ struct cache_options {
   scrub_rule scrub = scrub_rule::never; ///< When blocks are scrubbed.
   token_count max_append{};             ///< [tokens] one step adds to a sequence at most, which bounds what its windows
                                         ///< hold at once; 0 = as many as its budget.
+  token_count rebuild{}; ///< [tokens] to compute again so that lost windows are exact, N_w · (w − 1); 0 = a hit
+                         ///< ends where a window was lost. With a model it is the model's (S28).
   std::vector<cache_group> groups{}; ///< Layer groups by number; empty = one that keeps everything. `blocks` are those
                                      ///< of the groups that keep everything (and of the index, if there is none).
 };

@@ -143,6 +143,12 @@ public:
     [[nodiscard]] explicit operator bool() const noexcept { return state_ != nullptr; }
     /// [tokens] of the prompt that were found in the cache and need no compute; at most P − 1 (S22).
     [[nodiscard]] auto cached() const -> token_count { return token_count{record().attached}; }
+    /// [tokens] of the prompt that the groups which keep everything have. Where windows have lost what belongs to it, fewer
+    /// are `cached()`: the rest is computed again, without writing what is there.
+    [[nodiscard]] auto found() const -> token_count { return token_count{record().found}; }
+    /// [tokens] from `cached()` on whose outputs are not exact, because they rebuild windows from nothing (S28): at most
+    /// N_w · (w − 1), and block rounding. Their tokens must be the prompt's.
+    [[nodiscard]] auto rebuilt() const -> token_count { return token_count{state_->core.rebuilt(record())}; }
     /// What is left to compute of \p prompt, which is the one it was admitted with: everything behind `length()`.
     [[nodiscard]] auto remaining(std::span<token_id const> prompt) const -> std::span<token_id const> {
       return prompt.subspan(std::min<std::size_t>(length().value(), prompt.size()));

@@ -30,6 +30,7 @@ enum class errc : std::uint8_t {
   stale,              ///< The sequence ended while its plan was open; nothing was published.
   stale_epoch,        ///< The weights changed after the sequence was admitted; it must restart.
   out_of_range,       ///< A position or length outside the sequence.
+  other_tokens,       ///< Positions that are computed again, to rebuild windows, got other tokens than the prompt's.
   unresolved,         ///< Positions whose tokens are not known yet stand in the way.
   not_resident,       ///< The positions needed are no longer in the cache.
   illegal_transition, ///< The life-cycle table has no such edge (S25).
@@ -62,6 +63,8 @@ enum class errc : std::uint8_t {
   case errc::stale: return "the sequence ended while its plan was open: nothing was published";
   case errc::stale_epoch: return "the weights changed after admission: release the sequence and admit it again";
   case errc::out_of_range: return "the position lies outside the sequence: use one in [0, length]";
+  case errc::other_tokens:
+    return "positions that rebuild windows have tokens already: feed those of the prompt until length() passes found()";
   case errc::unresolved: return "tokens of committed positions are unknown: resolve them first";
   case errc::not_resident:
     return "positions that are needed were given up: resume from the earliest resumable position";

@@ -54,25 +54,24 @@ public:
   /// The block arithmetic in use.
   [[nodiscard]] auto geometry() const noexcept -> block_geometry const& { return geometry_; }
 
-  /// Attaches a match of a prompt of \p prompt tokens; its ids are in the table already.
-  /// A hit that covers the whole prompt attaches the last block too but sets the length to P − 1: that position is computed
-  /// again and its write skipped (S22); with \p skip_writes false a later write copies the block instead.
-  /// \post (1) committed = known = reserved ≤ P − 1. \complexity O(nodes)
+  /// Attaches a match; its ids are in the table already. Positions from \p committed on that the match covers are stored and
+  /// computed again: the last one of a hit that covers the whole prompt (S22), or what rebuilds windows (S28).
+  /// \param skip_writes false: their writes are not skipped, and a write copies the block it goes to.
+  /// \post (1) committed = known = reserved. \complexity O(nodes)
   /// \source S22, S26 (1)
-  auto attach(sequence_state& s, prefix_match const& match, std::uint32_t prompt, bool skip_writes) -> void {
+  auto attach(sequence_state& s, prefix_match const& match, std::uint32_t committed, bool skip_writes) -> void {
     s.pin = index_->pin(match);
     s.pinned = match.blocks.value();
     s.table.shrink(s.pinned);
-    auto const found = s.pinned * geometry_.block_tokens();
-    s.committed = s.known = s.reserved = std::min(found, prompt - 1);
+    s.committed = s.known = s.reserved = committed;
     s.table_before = s.pinned;
-    s.skip_write = skip_writes && found == prompt;
+    s.stored = skip_writes ? s.pinned * geometry_.block_tokens() : 0;
   }
 
   /// True if the next write goes to a block that must be copied first.
   [[nodiscard]] auto must_copy(sequence_state const& s) const noexcept -> bool {
     auto const j = geometry_.index(s.committed);
-    if (j >= s.table.size() || s.skip_write) { return false; }
+    if (j >= s.table.size() || s.skips() > 0) { return false; }
     if (s.writer && j >= s.pinned) { return false; } // nobody else can have filled and published it
     if (j < s.pinned || pool_->state(s.table[j]) == Pool::state_type::published) { return true; } // full and immutable
     return !s.writer && pool_->holders(s.table[j]) > 1;
@@ -136,13 +135,12 @@ public:
     }
     for (auto j = s.table_before; j < s.table.size(); ++j) { pool_->apply(s.table[j], event::commit); }
     if (!tokens.empty()) {
-      auto const skipped = s.skip_write ? 1U : 0U; // a shared block has its token already
+      auto const skipped = std::min(s.skips(), s.reserved - s.committed); // shared blocks have their tokens already
       keep_tokens(s, s.committed + skipped, tokens.subspan(skipped));
       s.known = s.reserved;
     }
     auto const full_before = geometry_.index(s.committed);
     s.writer = true; // fresh, copied, or written all along
-    s.skip_write = false;
     s.committed = s.reserved;
     s.table_before = s.table.size();
     return geometry_.index(s.committed) != full_before ? settle(s, seen) : settle_result{};
@@ -224,7 +222,7 @@ public:
     child.table_before = size;
     child.known = std::min(parent.known, length);
     child.writer = false;
-    child.skip_write = false; // its next token need not be the one that is stored
+    child.stored = 0; // its next token need not be the one that is stored
     child.publishes = parent.publishes;
     child.forked = parent.forked = true;
   }
@@ -269,7 +267,7 @@ public:
     s.committed = s.reserved = length;
     s.known = std::min(s.known, length);
     s.table_before = size;
-    s.skip_write = false;
+    s.stored = 0;
     // Others may read what this sequence would now overwrite: it is a reader like them until it is alone.
     s.writer = size == 0 || size <= s.pinned || pool_->holders(s.table[size - 1]) == 1;
   }
@@ -310,8 +308,8 @@ private:
       give_pin(std::move(s.pin), retire);
     }
     s.table.shrink(0);
-    s.pinned = s.twins = s.committed = s.known = s.reserved = s.table_before = 0;
-    s.writer = s.skip_write = s.forked = false;
+    s.pinned = s.twins = s.committed = s.known = s.stored = s.reserved = s.table_before = 0;
+    s.writer = s.forked = false;
   }
 
   /// Gives a pin up, or lets it wait if \p retire takes pins.

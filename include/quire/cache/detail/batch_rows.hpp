@@ -59,8 +59,8 @@ public:
     unseen_ = false;
     if (columns > columns_) { widen(std::max(columns, columns_ * 2)); }
   }
-  /// Adds the next row: \p q new positions behind \p committed, the first of them without a write if \p skip_first.
-  auto add(source const& from, std::uint32_t committed, std::uint32_t q, bool skip_first) -> void {
+  /// Adds the next row: \p q new positions behind \p committed, the first \p skips of them without a write.
+  auto add(source const& from, std::uint32_t committed, std::uint32_t q, std::uint32_t skips) -> void {
     auto const r = next_row(from);
     length_[r] = static_cast<std::int32_t>(committed + q);
     if (auto const room = positions_ + q + rows_.size(); room > slot_.size()) {
@@ -79,7 +79,7 @@ public:
       ++j;
     }
     std::iota(position, position + q, static_cast<std::int32_t>(committed));
-    if (skip_first) { *slot = -1; }
+    std::fill_n(slot, std::min(skips, q), -1);
     positions_ += q;
     query_start_[r + 1] = static_cast<std::int32_t>(positions_);
   }

@@ -49,10 +49,12 @@ auto cache_core<Policies>::admit(admit_request const& request) -> expected<recor
     // Without skipped writes the last block is attached to copy its front: of a block of one token there is none.
     auto const last = !options_.skip_writes && geometry_.block_tokens() == 1 ? p - 1 : geometry_.index(p);
     found = index_.match(root, request.prompt, s.table.open(last));
-    if (auto const found_tokens = found.blocks.value() * geometry_.block_tokens(); !windows_.empty()) {
-      if (auto const whole = longest_hit(s.table.blocks(), p, found_tokens); whole != found_tokens) {
-        found = index_.match(root, request.prompt.first(whole), s.table.open(geometry_.index(whole)));
-      }
+  }
+  auto from = reuse{found.blocks.value() * geometry_.block_tokens(), false};
+  if (!windows_.empty() && found.blocks != block_count{}) {
+    from = usable(s.table.blocks().first(found.blocks.value()), p);
+    if (auto const blocks = geometry_.index(from.tokens); !options_.skip_writes && blocks < found.blocks.value()) {
+      found = index_.match(root, request.prompt.first(from.tokens), s.table.open(blocks));
     }
   }
   auto const hit = found.blocks.value();
@@ -71,10 +73,9 @@ auto cache_core<Policies>::admit(admit_request const& request) -> expected<recor
     return refuse_with(errc::no_blocks, query.in_total, query.in_total - std::min(spare, query.in_total));
   }
 
-  auto const found_tokens = hit * geometry_.block_tokens();
   for (auto const& window : windows_) {
     auto const wants = window.budget(limit, append_limit(limit), request.draft.value());
-    auto const attached = attached_to(window, p, found_tokens);
+    auto const attached = from.rebuilds ? 0U : attached_to(window, p, from.tokens);
     auto const here = window.needed(p, attached);
     auto const wanted = admission_query{
         block_count{std::min(wants, window.geometry().blocks(p)) -
@@ -91,15 +92,21 @@ auto cache_core<Policies>::admit(admit_request const& request) -> expected<recor
   }
 
   for (std::size_t g = 0; g < windows_.size(); ++g) {
-    windows_[g].attach(record.groups[g], s.table.blocks(), p, attached_to(windows_[g], p, found_tokens));
+    if (from.rebuilds) {
+      windows_[g].begin_at(record.groups[g], from.tokens);
+    } else {
+      windows_[g].attach(record.groups[g], s.table.blocks(), p, attached_to(windows_[g], p, from.tokens));
+    }
     windows_[g].allow(record.groups[g], windows_[g].budget(limit, append_limit(limit), request.draft.value()));
   }
-  ops_.attach(s, found, p, options_.skip_writes);
+  ops_.attach(s, found, std::min(from.tokens, p - 1), options_.skip_writes);
   s.publishes = request.reuse != reuse_rule::none;
   s.writer = false;
   start(record, p, static_cast<std::uint32_t>(limit), request.scope);
   record.resumed = request.resumed;
   record.rewind = request.draft.value();
+  record.found = hit * geometry_.block_tokens();
+  record.rebuilds = from.rebuilds;
   record.attached = s.committed;
   record.matched = hit;
   record.ready = all_quiet() ? s.committed : 0;
@@ -147,6 +154,8 @@ auto cache_core<Policies>::fork(record_type& parent, std::uint32_t length) -> ex
   child.phase = parent.phase;
   child.last = parent.last;
   child.rewind = parent.rewind;
+  child.found = parent.found;
+  child.rebuilds = parent.rebuilds;
   child.ready = std::min(parent.ready, length);
   child.counted = true;
   child.covered = std::max(length, parent.prompt);

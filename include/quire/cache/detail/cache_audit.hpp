@@ -57,7 +57,7 @@ auto cache_core<Policies>::audit() const -> std::string {
       return name + ": lengths out of order";
     }
     if (s.table.size() < geometry_.blocks(s.reserved)) { return name + ": its table does not cover its length"; }
-    if (s.table.size() > geometry_.blocks(s.reserved) + (s.skip_write ? 1U : 0U)) {
+    if (s.table.size() > std::max(geometry_.blocks(s.reserved), geometry_.blocks(s.stored))) {
       return name + ": it holds blocks beyond its length";
     }
     if (s.pinned > s.table.size()) { return name + ": its pin reaches beyond its table"; }
@@ -146,7 +146,7 @@ auto cache_core<Policies>::audit_group(std::size_t g, std::span<std::uint8_t con
     auto const name =
         "sequence " + std::to_string(record.number.value()) + ", group " + std::to_string(window.id().value());
     auto const least = window.geometry().blocks(s.reserved);
-    if (table.size() < least || table.size() > least + (s.skip_write ? 1U : 0U)) {
+    if (table.size() < least || table.size() > std::max(least, window.geometry().blocks(table.stored))) {
       return name + ": its table does not cover its length";
     }
     std::uint32_t entries = table.copy_source ? 1U : 0U;
@@ -166,7 +166,10 @@ auto cache_core<Policies>::audit_group(std::size_t g, std::span<std::uint8_t con
       }
     }
     auto const need = resident_range(token_pos{s.committed}, window.keeps(), unit);
-    for (auto j = need.tail_blocks(token_count{s.committed}).begin.value(); j < table.size(); ++j) {
+    // While windows are rebuilt they have what was computed since, and nothing before.
+    auto const first = record.rebuilds ? window.geometry().index(record.attached) : 0U;
+    auto const tail = need.tail_blocks(token_count{s.committed}).begin.value();
+    for (auto j = std::max(tail, first); j < table.size(); ++j) {
       if (!table.blocks[j]) { return name + ": a block that the next query sees is gone"; }
     }
     for (std::uint32_t j = 0; j < need.sink_blocks(token_count{s.committed}).end.value(); ++j) {

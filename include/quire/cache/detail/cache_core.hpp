@@ -210,6 +210,12 @@ public:
   [[nodiscard]] static auto places(pool_type const& pool, std::span<group_id const> groups, std::vector<action>& moves)
       -> std::vector<block_id>;
 
+public:
+  /// [tokens] of what was found that \p record computes again to rebuild its windows.
+  [[nodiscard]] auto rebuilt(record_type const& record) const noexcept -> std::uint32_t {
+    return record.rebuilds ? exact_from(record) - record.attached : 0;
+  }
+
 private:
   using list_type = boost::intrusive::list<
       record_type, boost::intrusive::member_hook<record_type, decltype(record_type::hook), &record_type::hook>>;
@@ -292,9 +298,28 @@ private:
       record.groups[g].blocks.reserve(windows_[g].geometry().blocks(limit) + 1);
     }
   }
+  /// How much of a hit is of use.
+  struct reuse {
+    std::uint32_t tokens; // computing begins behind them
+    bool rebuilds;        // the windows have nothing of them: what is computed first rebuilds them, and is not exact
+  };
+  /// Where positions that rebuild windows end: what is found may end inside a block of another group, and of a hit of the
+  /// whole prompt the last position's output has to be exact.
+  [[nodiscard]] auto exact_end(std::uint32_t found, std::uint32_t prompt) const noexcept -> std::uint32_t {
+    return std::min(found - found % alignment_, prompt - 1);
+  }
+  /// The first position at which \p record is exact, if it rebuilds its windows; 0 otherwise.
+  [[nodiscard]] auto exact_from(record_type const& record) const noexcept -> std::uint32_t {
+    return record.rebuilds ? exact_end(record.found, record.prompt) : 0;
+  }
+  [[nodiscard]] auto usable(std::span<block_id const> lead, std::uint32_t prompt) const -> reuse;
   /// The longest hit that every group can serve: a fixed point, because it only shrinks. \source S29
   [[nodiscard]] auto longest_hit(std::span<block_id const> lead, std::uint32_t prompt, std::uint32_t hit) const
       -> std::uint32_t;
+  /// [tokens] Writes that group \p g skips: none once the sequence diverges from what is stored.
+  [[nodiscard]] auto group_skips(record_type const& record, std::size_t g) const noexcept -> std::uint32_t {
+    return std::min(record.state.skips(), record.groups[g].skips(record.state.committed));
+  }
   /// [tokens] of a hit that \p window attaches: without skipped writes a last block of one token has no front to copy.
   [[nodiscard]] auto attached_to(window_type const& window, std::uint32_t prompt, std::uint32_t hit) const noexcept
       -> std::uint32_t {
@@ -329,6 +354,7 @@ private:
   }
   /// Gives up what no later query of \p record can see, except for what may be taken back.
   auto give_up(record_type& record, retirement const& retire) -> void;
+  auto hang_again(record_type& record, std::uint32_t before) -> void;
   auto unhang(block_id lead) -> void {
     for (auto& window : windows_) { window.unhang(lead); }
   }
@@ -386,6 +412,7 @@ private:
   /// The last block is full, or the budget is used up.
   [[gnu::noinline]] auto leave_lane(record_type& record) -> void;
 
+  [[nodiscard]] auto other_tokens(sequence_state const& s, std::span<token_id const> ids) const -> bool;
   auto add_item(slot_type& slot, record_type& record, std::uint32_t q, std::span<token_id const> ids) -> errc;
   [[gnu::noinline]] auto reserve_with_blocks(slot_type& slot, record_type& record, std::uint32_t q, std::uint32_t need)
       -> void;
@@ -556,6 +583,7 @@ private:
   std::vector<window_type> windows_;         // groups that do not keep everything
   std::vector<std::uint32_t> window_of_;     // by group: which of them, or `no_window`
   std::vector<std::uint32_t> group_columns_; // by window group, as `columns_`
+  std::uint32_t alignment_ = 1;              // [tokens] where blocks of all groups end together
   std::vector<group_id> lead_groups_; // groups that keep everything; none = the lead is identity only, without bytes
   std::array<late_holds, timelines> late_holds_;
   std::deque<slot_type> slots_;

@@ -6,6 +6,9 @@
 
 #include <quire/cache/detail/cache_core.hpp>
 
+#include <algorithm>
+#include <numeric> // std::lcm
+
 namespace quire::detail {
 
 /// \cond INTERNAL
@@ -30,6 +33,16 @@ auto cache_core<Policies>::add_groups(block_count lead) -> void {
     window_of_.push_back(static_cast<std::uint32_t>(windows_.size()));
     windows_.emplace_back(id, spec, lead, options_.block_tokens);
   }
+  auto unit = std::uint64_t{options_.block_tokens.value()};
+  for (auto const& window : windows_) {
+    unit = std::lcm(unit, std::uint64_t{window.geometry().block_tokens()});
+    if (unit > max_positions) {
+      throw config_error{
+          "kv_cache: blocks of all groups end together only beyond the longest sequence: choose block sizes with "
+          "a smaller common multiple"};
+    }
+  }
+  alignment_ = static_cast<std::uint32_t>(unit);
   group_columns_.resize(windows_.size());
   if (options_.max_context != token_count{}) {
     for (std::size_t g = 0; g < windows_.size(); ++g) {
@@ -37,6 +50,20 @@ auto cache_core<Policies>::add_groups(block_count lead) -> void {
       group_columns_[g] = windows_[g].columns(most, windows_[g].budget(most, append_limit(most), 0));
     }
   }
+}
+
+template <class Policies>
+auto cache_core<Policies>::usable(std::span<block_id const> lead, std::uint32_t prompt) const -> reuse {
+  auto const found = static_cast<std::uint32_t>(lead.size()) * geometry_.block_tokens();
+  auto const whole = longest_hit(lead, prompt, found);
+  auto const lost =
+      std::any_of(windows_.begin(), windows_.end(), [](auto const& window) { return window.has_sinks(); });
+  if (options_.rebuild == token_count{} || !options_.skip_writes || lost) { return {whole, false}; }
+  // Exact again where new positions begin; of a hit of the whole prompt the last position's output is one of them.
+  auto const exact = exact_end(found, prompt);
+  auto const back = exact - std::min(exact, options_.rebuild.value());
+  auto const start = back - back % alignment_;
+  return start > whole ? reuse{start, true} : reuse{whole, false};
 }
 
 template <class Policies>
@@ -66,6 +93,18 @@ auto cache_core<Policies>::truncation_fits(window_type const& window, group_tabl
                             window.available(), window.pool().capacity()});
 }
 
+/// Positions that the index had already, while windows had given them up, are computed again: their window blocks hang on
+/// the same blocks of the index again. Not so if they were computed without what the window shows: then they are not exact.
+template <class Policies>
+auto cache_core<Policies>::hang_again(record_type& record, std::uint32_t before) -> void {
+  auto const& s = record.state;
+  if (record.rebuilds || !s.publishes) { return; }
+  auto const end = geometry_.index(std::min({s.committed, s.known, s.stored}));
+  for (auto u = geometry_.index(before); u < std::min(end, s.pinned); ++u) {
+    if (pool_.state(s.table[u]) == pool_type::state_type::published) { hanger{this, &record}.published(u, s.table[u]); }
+  }
+}
+
 template <class Policies>
 auto cache_core<Policies>::needs_of_groups(record_type const& record, std::uint32_t q, errc& why) const
     -> std::uint32_t {
@@ -73,8 +112,8 @@ auto cache_core<Policies>::needs_of_groups(record_type const& record, std::uint3
   std::uint32_t all = 0;
   for (std::size_t g = 0; g < windows_.size(); ++g) {
     auto const& table = record.groups[g];
-    auto const need = windows_[g].blocks_for(table, s.committed, q, s.writer, s.skip_write);
-    if (!Policies::copy::allowed && windows_[g].must_copy(table, s.committed, s.writer, s.skip_write)) {
+    auto const need = windows_[g].blocks_for(table, s.committed, q, s.writer, group_skips(record, g));
+    if (!Policies::copy::allowed && windows_[g].must_copy(table, s.committed, s.writer, group_skips(record, g))) {
       why = errc::not_supported;
     } else if (need > windows_[g].available().value()) {
       why = errc::no_blocks;
@@ -88,13 +127,13 @@ template <class Policies>
 auto cache_core<Policies>::reserve_in_groups(slot_type& slot, record_type& record, std::uint32_t q) -> void {
   auto const& s = record.state;
   for (std::size_t g = 0; g < windows_.size(); ++g) { // first what may throw
-    auto const need = windows_[g].blocks_for(record.groups[g], s.committed, q, s.writer, s.skip_write);
+    auto const need = windows_[g].blocks_for(record.groups[g], s.committed, q, s.writer, group_skips(record, g));
     windows_[g].reserve_claims(need);
   }
   for (std::size_t g = 0; g < windows_.size(); ++g) {
     auto& window = windows_[g];
     auto& table = record.groups[g];
-    window.reserve(table, s.committed, q, s.writer, s.skip_write);
+    window.reserve(table, s.committed, q, s.writer, group_skips(record, g));
     auto const at = window.geometry().index(s.committed);
     if (options_.scrub == scrub_rule::on_reuse) {
       if (table.copy_source) { slot.actions.push_back(action::scrub_block(window.id(), table.blocks[at])); }
@@ -106,7 +145,7 @@ auto cache_core<Policies>::reserve_in_groups(slot_type& slot, record_type& recor
       slot.actions.push_back(Policies::copy::copy(window.id(), table.copy_source, table.blocks[at], token_count{offset},
                                                   token_count{window.geometry().block_tokens()}));
     }
-    slot.groups[g].rows.add(shown(table), s.committed, q, s.skip_write);
+    slot.groups[g].rows.add(shown(table), s.committed, q, group_skips(record, g));
   }
 }
 
@@ -131,6 +170,8 @@ auto cache_core<Policies>::give_up(record_type& record, retirement const& retire
 template <class Policies>
 auto cache_core<Policies>::resumable(record_type const& record, std::uint32_t target) const
     -> std::optional<std::uint32_t> {
+  if (target > 0 && target < exact_from(record)) { target = exact_from(record); }
+  if (target > record.state.committed) { return std::nullopt; }
   for (auto again = true; std::exchange(again, false);) {
     for (std::size_t g = 0; g < windows_.size(); ++g) {
       auto const from = windows_[g].resumable(record.groups[g], target, record.state.committed);
@@ -144,6 +185,7 @@ auto cache_core<Policies>::resumable(record_type const& record, std::uint32_t ta
 
 template <class Policies>
 auto cache_core<Policies>::goes_on(record_type const& record, std::size_t g, std::uint32_t length) const -> bool {
+  if (length > 0 && length < exact_from(record)) { return false; }
   auto const from = windows_[g].resumable(record.groups[g], length, record.state.committed);
   return from && from->value() == length;
 }

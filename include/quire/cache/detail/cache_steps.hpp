@@ -111,7 +111,9 @@ auto cache_core<Policies>::commit(slot_type& slot, ticket until) -> bool {
     for (std::size_t g = 0; g < windows_.size(); ++g) {
       windows_[g].commit(record.groups[g], record.state.committed, retire.of_group(g));
     }
+    auto const before = record.state.committed;
     auto const settled = ops_.commit(record.state, tokens, retire, hanger{this, &record});
+    if (!windows_.empty() && before < record.state.stored) { hang_again(record, before); }
     give_up(record, retire);
     if (record.state.publishes && settled.published + settled.duplicates > 0) { published(record, settled); }
     committed(record, copied);
@@ -136,7 +138,7 @@ auto cache_core<Policies>::drop(slot_type& slot) -> void {
     });
     record.plan_open = false;
     if (item.lane == 0 || item.fresh) { promise(record, record.ending ? 0 : record.owed); }
-    if (item.lane == 0) { record.state.skip_write = record.state.skip_write || record.diverges; }
+    if (item.lane == 0 && record.diverges) { record.state.stored = record.state.committed + 1; }
     open_lane(record);
     if (launched) { note_ticket(record, slot.timeline, until); }
   }
@@ -175,7 +177,7 @@ auto cache_core<Policies>::open_lane(record_type& record) noexcept -> void {
     record.at_block = windows_.empty() && record.limit > s.committed && options_.scrub != scrub_rule::on_reuse;
     return;
   }
-  if (offset == 0 || j < s.pinned || !s.writer || s.skip_write) { return; }
+  if (offset == 0 || j < s.pinned || !s.writer || s.skips() > 0) { return; }
   auto lane = std::min(geometry_.block_tokens() - offset, record.limit - s.committed);
   for (std::size_t g = 0; g < windows_.size(); ++g) {
     lane = std::min(lane, windows_[g].lane(record.groups[g], s.committed));
@@ -270,6 +272,16 @@ template <class Policies>
   open_lane(record);
 }
 
+/// True if positions whose writes would be skipped get other tokens than those that are stored there.
+template <class Policies>
+auto cache_core<Policies>::other_tokens(sequence_state const& s, std::span<token_id const> ids) const -> bool {
+  for (std::size_t i = 0; i < std::min<std::size_t>(ids.size(), s.skips()); ++i) {
+    auto const at = s.committed + static_cast<std::uint32_t>(i);
+    if (ids[i] != index_.tokens(s.table[geometry_.index(at)])[geometry_.offset(at)]) { return true; }
+  }
+  return false;
+}
+
 template <class Policies>
 auto cache_core<Policies>::add_item(slot_type& slot, record_type& record, std::uint32_t q,
                                     std::span<token_id const> ids) -> errc {
@@ -285,9 +297,9 @@ auto cache_core<Policies>::add_item(slot_type& slot, record_type& record, std::u
   if (!windows_.empty() && q > append_limit(record.limit)) { return errc::beyond_append; }
   if (!ids.empty() && s.known != s.committed) { return errc::unresolved; }
   // A skipped write is right for the token that is stored there; another one is written, into a copy.
-  auto const diverges =
-      s.skip_write && !ids.empty() && ids.front() != index_.token_at(s.table.slot(geometry_, token_pos{s.committed}));
-  if (diverges) { s.skip_write = false; }
+  auto const diverges = s.skips() > 0 && !ids.empty() && other_tokens(s, ids);
+  if (diverges && (s.skips() > 1 || s.committed < exact_from(record))) { return errc::other_tokens; }
+  if (diverges) { s.stored = s.committed; }
   auto const need = ops_.blocks_for(s, q);
   auto why = errc::ok;
   if (need > 0) {
@@ -297,7 +309,7 @@ auto cache_core<Policies>::add_item(slot_type& slot, record_type& record, std::u
   }
   auto const group_needs = windows_.empty() || why != errc::ok ? 0U : needs_of_groups(record, q, why);
   if (why != errc::ok) {
-    s.skip_write = s.skip_write || diverges;
+    if (diverges) { s.stored = s.committed + 1; }
     return why;
   }
   if (group_needs > 0) { reserve_late_holds(group_needs); }
@@ -318,7 +330,7 @@ auto cache_core<Policies>::add_item(slot_type& slot, record_type& record, std::u
   }
   if (!windows_.empty()) { reserve_in_groups(slot, record, q); }
   if constexpr (timelines > 1) { wait_for_others(slot, record); }
-  slot.rows.add({record.stamp, s.table.blocks()}, s.committed, q, s.skip_write);
+  slot.rows.add({record.stamp, s.table.blocks()}, s.committed, q, s.skips());
   return errc::ok;
 }
 

@@ -35,6 +35,14 @@ public:
       groups_.push_back({.keeps = keeps, .blocks = {}, .block_tokens = options_.block_tokens});
       bytes_.push_back(cache_layout{group, options_.block_tokens}.block_bytes().value());
     }
+    if (options_.rebuild == token_count{}) {
+      std::uint64_t back = 0;
+      for (auto const& group : model.groups()) {
+        if (group.kind != group_kind::self || group.keeps.keeps_all()) { continue; }
+        back += std::uint64_t{group.keeps.extent.value() - 1} * group.layers();
+      }
+      options_.rebuild = token_count{static_cast<std::uint32_t>(std::min<std::uint64_t>(back, UINT32_MAX))};
+    }
     longest_ = options_.max_context == token_count{} ? model.max_positions() : options_.max_context;
   }
 

@@ -26,10 +26,15 @@ struct group_table {
   std::uint32_t counted = 0;     // [blocks] `held` as the group's accounts know it
   std::uint32_t budget = 0;      // [blocks] it may hold at once
   std::uint32_t outstanding = 0; // [blocks] promised and not taken yet
+  std::uint32_t stored = 0;      // [tokens] as in `sequence_state`
   block_id copy_source;          // shared block that the open plan copies from
   std::int64_t lane_shift = 0;   // slot - position, in the block at hand
   std::uint64_t stamp = 0;       // unique; a new one whenever entries that views show changed other than at the ends
 
+  /// [tokens] Positions behind \p committed that are stored already.
+  [[nodiscard]] auto skips(std::uint32_t committed) const noexcept -> std::uint32_t {
+    return stored > committed ? stored - committed : 0;
+  }
   [[nodiscard]] auto size() const noexcept -> std::uint32_t { return static_cast<std::uint32_t>(blocks.size()); }
 };
 /// \endcond

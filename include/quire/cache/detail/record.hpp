@@ -39,6 +39,7 @@ struct alignas(64) record {
   bool ending = false;    // ended while its plan was open
   bool counted = false;   // its first commit was counted
   bool resumed = false;
+  bool rebuilds = false; // its windows begin behind nothing: what it computes first is not exact
   bool loads = false;    // a transfer brings the open plan's positions
   bool diverges = false; // the open plan begins with another token than the one that is stored at its place
 
@@ -50,6 +51,7 @@ struct alignas(64) record {
   std::uint32_t outstanding = 0; // [blocks] promised and not taken yet
   std::uint32_t owed = 0;        // [blocks] the same before the open plan
   std::uint32_t ready = 0;       // [tokens] known to be finished on their device
+  std::uint32_t found = 0;       // [tokens] that the index had at admission
   std::uint32_t rewind = 0;      // [tokens] that may be taken back: windows keep what that needs
 
   std::vector<group_table> groups; // what it holds of the groups that do not keep everything

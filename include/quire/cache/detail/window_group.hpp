@@ -98,6 +98,8 @@ public:
     for_needed(prompt, hit, [&](std::uint32_t j) { n += pool_.holders(found(lead, j)) == 0 ? 1U : 0U; });
     return n;
   }
+  /// Nothing of it can be rebuilt by computing positions again from somewhere on.
+  [[nodiscard]] auto has_sinks() const noexcept -> bool { return keeps_.sinks.value() > 0; }
   /// [blocks] that a hit needs.
   [[nodiscard]] auto needed(std::uint32_t prompt, std::uint32_t hit) const -> std::uint32_t {
     std::uint32_t n = 0;
@@ -113,20 +115,29 @@ public:
       ++t.held;
     });
     t.before = t.size();
+    t.stored = hit;
     t.gone = need_of(prompt, hit).tail_blocks(token_count{hit}).begin.value();
     rebase(t);
+  }
+  /// Begins at \p position, a multiple of the block, as if nothing came before: what is computed from there on rebuilds the
+  /// window. \pre no sinks, and the table has room \source S28
+  auto begin_at(group_table& t, std::uint32_t position) -> void {
+    t.blocks.assign(geometry_.blocks(position), block_id::none());
+    t.before = t.gone = t.base = t.size();
+    t.stamp = 0;
   }
 
   // --- steps --------------------------------------------------------------------------------------------------------
   /// True if the next write of a sequence goes to a block that must be copied first.
-  [[nodiscard]] auto must_copy(group_table const& t, std::uint32_t committed, bool writer, bool skips) const -> bool {
+  [[nodiscard]] auto must_copy(group_table const& t, std::uint32_t committed, bool writer, std::uint32_t skips) const
+      -> bool {
     auto const j = geometry_.index(committed);
-    if (skips || j >= t.size() || !t.blocks[j]) { return false; }
+    if (skips > 0 || j >= t.size() || !t.blocks[j]) { return false; }
     return pool_.state(t.blocks[j]) == state_type::published || (!writer && pool_.holders(t.blocks[j]) > 1);
   }
   /// [blocks] that \p q more positions take, a copy included.
   [[nodiscard]] auto blocks_for(group_table const& t, std::uint32_t committed, std::uint32_t q, bool writer,
-                                bool skips) const -> std::uint32_t {
+                                std::uint32_t skips) const -> std::uint32_t {
     auto const size = geometry_.blocks(committed + q);
     return (size > t.size() ? size - t.size() : 0) + (must_copy(t, committed, writer, skips) ? 1U : 0U);
   }
@@ -134,7 +145,7 @@ public:
   auto reserve_claims(std::uint32_t blocks) -> void { claims_.reserve(claims_.size() + blocks); }
   /// Takes what \p q more positions need; `copy_source` names the block to copy from, if any.
   /// \pre that many are available, `reserve_claims`, and the table has room
-  auto reserve(group_table& t, std::uint32_t committed, std::uint32_t q, bool writer, bool skips) -> void {
+  auto reserve(group_table& t, std::uint32_t committed, std::uint32_t q, bool writer, std::uint32_t skips) -> void {
     if (must_copy(t, committed, writer, skips)) {
       auto& entry = t.blocks[geometry_.index(committed)];
       t.copy_source = entry;
@@ -238,6 +249,7 @@ public:
     t.blocks.resize(size);
     t.before = size;
     t.gone = std::min(t.gone, size);
+    t.stored = 0;
     t.base = std::min(t.base, size);
     t.stamp = 0;
     account(t);
@@ -264,7 +276,7 @@ public:
   auto drop(group_table& t, Retire retire) -> void {
     for (auto j = t.size(); j-- > 0;) { leave(t, j, retire); }
     t.blocks.clear();
-    t.gone = t.base = t.before = t.budget = 0;
+    t.gone = t.base = t.before = t.stored = t.budget = 0;
     t.stamp = 0;
     account(t);
   }
