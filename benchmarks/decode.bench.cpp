@@ -15,6 +15,7 @@
 #include <quire/cache/kv_cache.hpp>
 #include <quire/core/types.hpp>
 #include <quire/identity/xxh3_128_digest.hpp>
+#include <quire/model/retention.hpp>
 #include <quire/view/csr.hpp>
 
 #include <cstddef>
@@ -61,13 +62,13 @@ struct situation {
       0;                      ///< [blocks] of the prefixes that fill the pool beforehand; 0 = the pool has free blocks
   bool staggered = false;     ///< prompts of 16·128 … 16·128 + 15 tokens, so that some blocks fill in every step
   bool shared_prompt = false; ///< all requests have one prompt, and part at its end
+  std::uint32_t window = 0;   ///< [tokens] a second layer group keeps a sliding window of that many; 0 = there is none
 };
 
 class decoding {
 public:
   explicit decoding(situation what)
-      : what_{what}, fixture_{{.blocks = quire::block_count{pool_blocks}, .max_rows = quire::row_count{requests}}},
-        tokens_(requests), made_(std::size_t{requests} * steps) {}
+      : what_{what}, fixture_{options(what)}, tokens_(requests), made_(std::size_t{requests} * steps) {}
 
   /// Admits and prefills all requests. \returns [ns] of the first step, in which they join the batch
   auto start() -> double {
@@ -140,6 +141,17 @@ public:
 private:
   static constexpr std::uint32_t prompt_blocks = 128;
 
+  static auto options(situation what) -> quire::cache_options {
+    auto out = quire::cache_options{.blocks = quire::block_count{pool_blocks}, .max_rows = quire::row_count{requests}};
+    if (what.window > 0) {
+      out.groups = {{},
+                    {.keeps = quire::retention::sliding_window(quire::token_count{what.window}),
+                     .blocks = {},
+                     .block_tokens = {}}};
+    }
+    return out;
+  }
+
   /// Frees every block: requests that share nothing take them all and end. They are no longer than those that decode, so
   /// that the rows of the views stay as wide as decoding needs.
   auto empty_pool() -> void {
@@ -183,6 +195,22 @@ auto decode(situation what, std::string goal) {
     state.counters["allocations"] = static_cast<double>(run.allocated());
     report(state, r, goal);
   };
+}
+
+/// A full group and a window of 1024, beside the full group alone.
+auto two_groups(benchmark::State& state) {
+  auto const one = situation{};
+  decoding both{situation{.window = 1024}};
+  decoding alone{one};
+  auto const time = [](decoding& run) {
+    keep(run.start());
+    auto const t = run.decode();
+    run.stop();
+    return t;
+  };
+  auto const r = alternate(state, requests * steps, [&] { return time(both); }, [&] { return time(alone); });
+  state.counters["allocations"] = static_cast<double>(both.allocated());
+  report(state, r, "ratio<=2");
 }
 
 /// The first step alone, per request, beside the copy of as many block numbers.
@@ -250,7 +278,7 @@ auto csr(benchmark::State& state) {
     add("decode/full_pool_runs_of_128", 15, decode({.cached_run = 128}, "ns<=15")) &&
     add("decode/full_pool_one_block_leaves", 15, decode({.cached_run = 1}, "ns<=15")) &&
     add("decode/staggered_shared_prompt", 25, decode({.staggered = true, .shared_prompt = true}, "ns<=15")) &&
-    add("decode/heap_allocations", 1, heap) && add("decode/joining_the_batch_per_request", 15, join) &&
-    add("decode/csr_export_per_row", 15, csr);
+    add("decode/two_groups_beside_one", 15, two_groups) && add("decode/heap_allocations", 1, heap) &&
+    add("decode/joining_the_batch_per_request", 15, join) && add("decode/csr_export_per_row", 15, csr);
 
 } // namespace

@@ -354,6 +354,7 @@ private:
   }
   /// Gives up what no later query of \p record can see, except for what may be taken back.
   auto give_up(record_type& record, retirement const& retire) -> void;
+  [[nodiscard]] auto groups_have_next(record_type& record) -> bool;
   auto hang_again(record_type& record, std::uint32_t before) -> void;
   auto unhang(block_id lead) -> void {
     for (auto& window : windows_) { window.unhang(lead); }

@@ -123,6 +123,17 @@ auto cache_core<Policies>::needs_of_groups(record_type const& record, std::uint3
   return all;
 }
 
+/// True if every group has room for the next position of a decoding sequence. \throws std::bad_alloc; nothing has changed then.
+template <class Policies>
+auto cache_core<Policies>::groups_have_next(record_type& record) -> bool {
+  for (std::size_t g = 0; g < windows_.size(); ++g) {
+    if (!windows_[g].has_next(record.groups[g], record.state.committed)) { return false; }
+    windows_[g].reserve_claims(1);
+  }
+  reserve_late_holds(static_cast<std::uint32_t>(windows_.size()));
+  return true;
+}
+
 template <class Policies>
 auto cache_core<Policies>::reserve_in_groups(slot_type& slot, record_type& record, std::uint32_t q) -> void {
   auto const& s = record.state;

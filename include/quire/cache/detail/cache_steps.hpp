@@ -87,7 +87,12 @@ auto cache_core<Policies>::commit(slot_type& slot, ticket until) -> bool {
     record.plan_open = false;
     note_ticket(record, timeline, until);
     if (item.lane > 0 && !record.ending && silent) {
-      if (item.fresh) { ops_.commit_block(record.state); }
+      if (item.fresh) {
+        ops_.commit_block(record.state);
+        for (std::size_t g = 0; g < windows_.size(); ++g) {
+          windows_[g].commit(record.groups[g], record.state.committed, [](block_id) {}); // nothing was copied
+        }
+      }
       commit_in_lane(record, item.lane - 1, ids.front());
       ++decoded;
       ids = ids.subspan(1);
@@ -174,7 +179,8 @@ auto cache_core<Policies>::open_lane(record_type& record) noexcept -> void {
     return;
   }
   if (j >= s.table.size()) {
-    record.at_block = windows_.empty() && record.limit > s.committed && options_.scrub != scrub_rule::on_reuse;
+    record.at_block = record.limit > s.committed && options_.scrub != scrub_rule::on_reuse &&
+                      (s.writer || windows_.empty()); // who did not write the last block of a group may have to copy it
     return;
   }
   if (offset == 0 || j < s.pinned || !s.writer || s.skips() > 0) { return; }
@@ -235,7 +241,7 @@ auto cache_core<Policies>::add_lanes(slot_type& slot, std::size_t i, std::size_t
 template <class Policies>
 auto cache_core<Policies>::add_next_block(slot_type& slot, record_type& record, token_id id) -> bool {
   auto& s = record.state;
-  if (record.plan_open) { return false; }
+  if (record.plan_open || (!windows_.empty() && !groups_have_next(record))) { return false; }
   auto block = pool_.try_allocate();
   if (!block) {
     if (evictable() == block_count{}) { return false; }
@@ -244,7 +250,8 @@ auto cache_core<Policies>::add_next_block(slot_type& slot, record_type& record, 
     block = slot.fresh.front();
   }
   note_lane(record);
-  *slot.items.end_place() = {&record, 1, 1, std::min(geometry_.block_tokens(), record.limit - s.committed)};
+  auto& item = *slot.items.end_place();
+  item = {&record, 1, 1, std::min(geometry_.block_tokens(), record.limit - s.committed)};
   slot.items.add(1);
   *slot.ids.end_place() = id;
   slot.ids.add(1);
@@ -259,6 +266,11 @@ auto cache_core<Policies>::add_next_block(slot_type& slot, record_type& record, 
   record.lane_slot = std::int64_t{block.value()} * geometry_.block_tokens();
   if constexpr (timelines > 1) { wait_for_others(slot, record); }
   slot.rows.add({record.stamp, s.table.blocks()}, s.committed, record.lane_slot);
+  for (std::size_t g = 0; g < windows_.size(); ++g) {
+    auto& table = record.groups[g];
+    item.lane = std::min(item.lane, windows_[g].next(table, s.committed));
+    slot.groups[g].rows.add(shown(table), s.committed, s.committed + table.lane_shift);
+  }
   return true;
 }
 

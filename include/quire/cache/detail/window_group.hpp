@@ -218,6 +218,22 @@ public:
     return geometry_.block_tokens() - offset;
   }
 
+  /// True if `next` has what it takes. \pre no copy is needed
+  [[nodiscard]] auto has_next(group_table& t, std::uint32_t committed) const -> bool {
+    return geometry_.index(committed) < t.size() ? lane(t, committed) > 0 : available() != block_count{};
+  }
+  /// Room for one more position, in a block of its own if the last one is full. \returns how many may follow without any of
+  /// this, that one included. \pre `has_next`, `reserve_claims`, and the table has room
+  auto next(group_table& t, std::uint32_t committed) -> std::uint32_t {
+    auto const j = geometry_.index(committed);
+    if (j < t.size()) { return lane(t, committed); }
+    t.blocks.push_back(take());
+    ++t.held;
+    account(t);
+    t.lane_shift = (std::int64_t{t.blocks[j].value()} - j) * geometry_.block_tokens();
+    return geometry_.block_tokens();
+  }
+
   // --- sequences ----------------------------------------------------------------------------------------------------
   /// The first position from \p length on at which the sequence could go on after a cut back to it; none if there is none.
   [[nodiscard]] auto resumable(group_table const& t, std::uint32_t length, std::uint32_t committed) const
