@@ -10,6 +10,7 @@ namespace quire {
 
 class block_geometry;
 class page_table;
+class ring_table;
 struct sequence_state;
 struct settle_result;
 template <class Pool, class Index>
