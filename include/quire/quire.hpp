@@ -49,6 +49,7 @@
 #include <quire/attention/rope_layout.hpp>
 #include <quire/attention/rope_scaling.hpp>
 #include <quire/attention/score_place.hpp>
+#include <quire/attention/shifted_positions.hpp>
 #include <quire/attention/strided_tensor.hpp>
 #include <quire/attention/tensor_place.hpp>
 #include <quire/block/block_pool.hpp>
