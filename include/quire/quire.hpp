@@ -49,6 +49,7 @@
 #include <quire/attention/rope_layout.hpp>
 #include <quire/attention/rope_scaling.hpp>
 #include <quire/attention/score_place.hpp>
+#include <quire/attention/shifted_positions.hpp>
 #include <quire/attention/strided_tensor.hpp>
 #include <quire/attention/tensor_place.hpp>
 #include <quire/block/block_pool.hpp>
@@ -184,13 +185,18 @@
 #include <quire/prefix/prefix_pin.hpp>
 #include <quire/prefix/run_tree.hpp>
 #include <quire/sequence/block_geometry.hpp>
+#include <quire/sequence/chunked_residency.hpp>
 #include <quire/sequence/concepts.hpp>
 #include <quire/sequence/copy_on_write.hpp>
 #include <quire/sequence/full_residency.hpp>
 #include <quire/sequence/page_table.hpp>
 #include <quire/sequence/request_state.hpp>
+#include <quire/sequence/ring_residency.hpp>
+#include <quire/sequence/ring_table.hpp>
 #include <quire/sequence/sequence_ops.hpp>
 #include <quire/sequence/sequence_state.hpp>
+#include <quire/sequence/sink_window_residency.hpp>
+#include <quire/sequence/sliding_window_residency.hpp>
 #include <quire/view/action.hpp>
 #include <quire/view/action_kind.hpp>
 #include <quire/view/batch_view.hpp>

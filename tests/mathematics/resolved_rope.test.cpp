@@ -295,12 +295,12 @@ TEST_CASE("S32: a request's parameters are fixed, a change reports what to rebui
     CHECK(request.rebuild_for(want(5, 6)) == none); // never back to a smaller base
     CHECK(request.rebuild_for(want(8, 9)) == all_of(8));
     CHECK(request.rule() == at_eight); // asking changes nothing
-    request.grow(token_count{9});
+    CHECK(request.grow(want(8, 9)) == all_of(8)); // nothing continues silently
     CHECK(request.rule() != at_eight);
     CHECK(request.length() == token_count{9});
     CHECK(request.rebuild_for(want(9, 9)) == none);
     auto const at_nine = request.rule();
-    request.grow(token_count{3});
+    CHECK(request.grow(want(9, 3)) == none);
     CHECK(request.rule() == at_nine);
     // another request is not touched by this one
     CHECK(request_rope{scaled(rope_scaling::dynamic_ntk, 2.0, 4), token_count{8}}.rule() == at_eight);
@@ -315,7 +315,7 @@ TEST_CASE("S32: a request's parameters are fixed, a change reports what to rebui
     config.original_length = token_count{8};
     auto request = request_rope{config, token_count{8}};
     CHECK(request.rebuild_for(want(8, 9)) == all_of(8));
-    request.grow(token_count{9});
+    CHECK(request.grow(want(8, 9)) == all_of(8));
     CHECK(request.rebuild_for(want(9, 100)) == none);
   }
   SECTION("rules that do not depend on the length never change") {

@@ -31,6 +31,7 @@ class latent_attention;
 class oracle_backend;
 class request_rope;
 class resolved_rope;
+class shifted_positions;
 
 template <std::floating_point Float>
 struct kv_rows;

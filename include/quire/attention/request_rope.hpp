@@ -46,12 +46,16 @@ public:
     auto const changes = wanted.length > length_ && resolved_rope{rule_.config(), wanted.length} != rule_;
     return {.begin = token_pos{}, .end = changes ? token_pos{} + wanted.cached : token_pos{}};
   }
-  /// Puts the parameters for \p length positions into force, or keeps those of a longer one. The caller computes the
-  /// positions of `rebuild_for` again, under the identity of the new rule.
-  void grow(token_count length) {
-    if (length <= length_) { return; }
-    rule_ = resolved_rope{rule_.config(), length};
-    length_ = length;
+  /// Puts the parameters for `wanted.length` positions into force, or keeps those of a longer length.
+  /// \returns what `rebuild_for` said just before: the positions to compute again, in every layer, under the identity of the new
+  ///   rule. Nobody who drops it goes on unnoticed
+  [[nodiscard]] auto grow(growth wanted) -> position_interval {
+    auto const rebuild = rebuild_for(wanted);
+    if (wanted.length > length_) {
+      rule_ = resolved_rope{rule_.config(), wanted.length};
+      length_ = wanted.length;
+    }
+    return rebuild;
   }
 
 private:

@@ -35,6 +35,8 @@ enum class errc : std::uint8_t {
   not_resident,       ///< The positions needed are no longer in the cache.
   illegal_transition, ///< The life-cycle table has no such edge (S25).
   not_supported,      ///< The configured policy or group kind cannot do this.
+  block_shared,       ///< Others read the block that would be changed in place.
+  never_shared,       ///< The storage is overwritten in place, so that no other sequence can read it (S30).
 };
 
 /// What went wrong and what would work, for people.
@@ -70,6 +72,9 @@ enum class errc : std::uint8_t {
     return "positions that are needed were given up: resume from the earliest resumable position";
   case errc::illegal_transition: return "the life-cycle table has no such transition from the present state";
   case errc::not_supported: return "the configured policy does not support this operation";
+  case errc::block_shared: return "others read the block that would be changed: copy it first, then repeat";
+  case errc::never_shared:
+    return "a ring is overwritten in place and never shared: keep the group in pages, or recompute its window";
   }
   return "unknown error";
 }

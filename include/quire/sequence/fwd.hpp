@@ -10,6 +10,7 @@ namespace quire {
 
 class block_geometry;
 class page_table;
+class ring_table;
 struct sequence_state;
 struct settle_result;
 template <class Pool, class Index>
@@ -23,5 +24,13 @@ struct copy_on_write;
 struct copy_whole_block;
 struct never_copy;
 struct full_residency;
+template <std::uint32_t Window>
+struct sliding_window_residency;
+template <std::uint32_t Sinks, std::uint32_t Window>
+struct sink_window_residency;
+template <std::uint32_t Chunk>
+struct chunked_residency;
+template <std::uint32_t Capacity, std::uint32_t Window, std::uint32_t Sinks = 0>
+struct ring_residency;
 
 } // namespace quire
