@@ -156,6 +156,21 @@ TEMPLATE_TEST_CASE("S23: publishing turns the holds of readers into pins", "", d
   CHECK(e.cache.free_blocks().value() + e.cache.evictable_blocks().value() == 32);
 }
 
+TEMPLATE_TEST_CASE("S23: every reader of a block that is published keeps its own hold on it", "", default_policies,
+                   flat) {
+  auto e = engine<TestType>{pool_of(32)};
+  auto a = e.serve(ascending(6), 8);
+  auto first = e.fork(a, 6);
+  auto second = e.fork(a, 5);
+  e.step({{&a, {7, 8, 9}}});
+  e.release(a);
+  e.release(first);
+  CHECK(e.cache.evictable_blocks() == block_count{0}); // the second reader still needs it
+  e.read(second);
+  e.release(second);
+  CHECK(e.cache.evictable_blocks() == block_count{2});
+}
+
 TEMPLATE_TEST_CASE(
     "S26: the same tokens twice: the second keeps its own block until it ends, and publishes below the first", "",
     default_policies, flat) {

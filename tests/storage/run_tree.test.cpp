@@ -43,6 +43,15 @@ TEST_CASE("B1: 600 blocks in a row are two nodes, and all of them are found") {
   s.release(std::move(held));
 }
 
+TEST_CASE("B1: one call fills a run and goes on with the next") {
+  auto s = shelf<run_tree<>>{700, 3};
+  auto const prompt = ascending(1800);
+  s.use(head(prompt, 1500));
+  s.use(prompt); // 12 blocks fill the run of 500, 88 follow: every digest is audited
+  CHECK(s.index.nodes() == node_count{2});
+  CHECK(s.find(prompt) == counting(600));
+}
+
 TEST_CASE("B1: a run published block by block is one node") {
   auto s = shelf<run_tree<>>{64, 2};
   auto pin = s.publish(ascending(2));

@@ -124,8 +124,8 @@ auto cache_core<Policies>::audit() const -> std::string {
     }
     if (state == states::condemned && open_ == nullptr) { return name + ": condemned without a plan"; }
   }
-  constexpr auto denies =
-      std::is_same_v<typename Policies::allocation, no_allocation>; // it has blocks and hands out none
+  // That policy has blocks and never hands one out.
+  constexpr auto denies = std::is_same_v<typename Policies::allocation, no_allocation>;
   if ((denies ? 0 : free) != pool_.free_blocks().value()) { return "free blocks are miscounted"; }
   if (retiring != std::uint64_t{limbo_.size().value()} + lost_) {
     return "retiring blocks are neither waiting nor given up";
