@@ -5,6 +5,7 @@
 #include <quire/core/types.hpp>
 #include <quire/model/presets.hpp>
 #include <quire/model/retention.hpp>
+#include <quire/sequence/sliding_window_residency.hpp>
 
 #include "isolation/identity_fixtures.hpp"
 #include "storage/storage_fixture.hpp"
@@ -194,4 +195,30 @@ TEST_CASE("S28: a cache for Gemma-3-27B rebuilds 52 * 1023 positions", "[cache][
   auto const model = quire::presets::gemma3_27b();
   auto const options = quire::detail::group_fit{model, {.bytes = quire::byte_count{64ULL << 30U}}}.options();
   CHECK(options.rebuild == token_count{52 * 1023});
+}
+
+namespace {
+struct window_policies : quire::default_policies {
+  using residency = quire::sliding_window_residency<3>;
+};
+} // namespace
+
+TEST_CASE("S44: the residency policy is what the only group of a cache keeps", "[cache][groups]") {
+  auto cache = quire::kv_cache<window_policies>{
+      quire::cache_options{.blocks = quire::block_count{8}, .block_tokens = token_count{2}}};
+  auto const scope = cache.open_scope(quire::compute_identity{quire_test::some_fields()}, quire_test::domain_of("a"));
+  auto const prompt = ascending(7);
+  auto const s = cache.admit({.scope = scope, .prompt = prompt, .max_output = token_count{1}});
+  REQUIRE(s.has_value());
+  auto plan = cache.plan_step({{*s, prompt}});
+  REQUIRE(plan.has_value());
+  static_cast<void>(plan->launch());
+  REQUIRE(cache.commit(std::move(*plan)).has_value());
+  quire_test::check(cache);
+  auto const held = s->blocks(full); // the next query sees positions 5 … 7
+  CHECK(held.size() == 4);
+  CHECK(held[0] == quire::block_id::none());
+  CHECK(held[1] == quire::block_id::none());
+  CHECK(held[2] != quire::block_id::none());
+  CHECK(held[3] != quire::block_id::none());
 }

@@ -193,7 +193,6 @@ public:
 
   /// The window group with number \p group; null if that group keeps everything. \pre there is such a group
   [[nodiscard]] auto window_number(group_id group) const -> std::optional<std::size_t> {
-    if (options_.groups.empty() && group == group_id{0}) { return std::nullopt; }
     QUIRE_EXPECTS(group.value() < window_of_.size());
     auto const w = window_of_[group.value()];
     return w == no_window ? std::nullopt : std::optional<std::size_t>{w};

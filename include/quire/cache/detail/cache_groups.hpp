@@ -14,7 +14,11 @@ namespace quire::detail {
 /// \cond INTERNAL
 template <class Policies>
 auto cache_core<Policies>::add_groups(block_count lead) -> void {
-  if (options_.groups.empty()) { lead_groups_.push_back(group_id{0}); }
+  if (options_.groups.empty()) { // one, which keeps what the residency policy says
+    auto keeps = retention::full();
+    if constexpr (requires { Policies::residency::keeps; }) { keeps = Policies::residency::keeps; }
+    options_.groups.push_back({.keeps = keeps, .blocks = {}, .block_tokens = {}});
+  }
   for (std::size_t i = 0; i < options_.groups.size(); ++i) {
     auto spec = options_.groups[i];
     auto const id = group_id{static_cast<std::uint32_t>(i)};
