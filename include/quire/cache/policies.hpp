@@ -42,7 +42,7 @@ struct default_policies {
   using admission = reserve_all;
   /// What happens on a write into a shared block. `copy_policy`; null model `never_copy`.
   using copy = copy_on_write;
-  /// Which positions stay. `residency_policy`; null model `full_residency`, for windows see docs/concepts/residency_policy.md.
+  /// Which positions stay. `residency_policy`; null model `full_residency`. What the one group of a cache without groups keeps.
   using residency = full_residency;
   /// States of blocks. `block_lifecycle`.
   using block_states = standard_block_lifecycle;
