@@ -146,7 +146,7 @@ private:
     if (what.window > 0) {
       out.groups = {{},
                     {.keeps = quire::retention::sliding_window(quire::token_count{what.window}),
-                     .blocks = {},
+                     .blocks = quire::block_count{2 * pool_blocks},
                      .block_tokens = {}}};
     }
     return out;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// \file
-/// Prefix hits over several layer groups: admission and release of a fully cached prompt of 8192 tokens, of which a window
+/// Prefix hits over several layer groups: admission of a fully cached prompt of 8192 tokens, of which a window
 /// and a chunk hold their share, beside the same prompt in a cache with the full group alone.
 
 #include "cache_fixture.hpp"
@@ -31,13 +31,12 @@ public:
         prompt_{random_tokens(random_, prompt_tokens + 1)} {
     fixture_.prefill(fixture_.admit(prompt_, 1), prompt_);
   }
-  /// Admission and release. \returns [ns]
+  /// Admission: match, attach, promise. \returns [ns]
   auto hit() -> double {
-    return nanoseconds([&] {
-      auto const s = fixture_.admit(prompt_, 1);
-      keep(s.cached().value());
-      expect(s.cached().value() == prompt_tokens, "the prompt is not found");
-    });
+    cache_fixture<>::sequence s;
+    auto const time = nanoseconds([&] { s = fixture_.admit(prompt_, 1); });
+    expect(s.cached().value() == prompt_tokens, "the prompt is not found");
+    return time; // its release is not timed
   }
 
 private:

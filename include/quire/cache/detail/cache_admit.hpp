@@ -73,30 +73,33 @@ auto cache_core<Policies>::admit(admit_request const& request) -> expected<recor
     return refuse_with(errc::no_blocks, query.in_total, query.in_total - std::min(spare, query.in_total));
   }
 
-  for (auto const& window : windows_) {
-    auto const wants = window.budget(limit, append_limit(limit), request.draft.value());
-    auto const attached = from.rebuilds ? 0U : attached_to(window, p, from.tokens);
-    auto const here = window.needed(p, attached);
-    auto const wanted = admission_query{
-        block_count{std::min(wants, window.geometry().blocks(p)) -
-                    std::min({here, wants, window.geometry().blocks(p)})},
-        block_count{wants - std::min(here, wants)}, block_count{window.promised()},
-        window.available() - block_count{window.would_hold(s.table.blocks(), p, attached)}, window.pool().capacity()};
-    auto const fits = wants <= window.pool().capacity().value();
+  for (std::size_t g = 0; g < windows_.size(); ++g) {
+    auto& table = record.groups[g];
+    auto& window = windows_[g];
+    if (from.rebuilds) {
+      window.begin_at(table, from.tokens);
+    } else {
+      window.find(table, s.table.blocks(), p, attached_to(window, p, from.tokens));
+    }
+    auto const here = window.look_at(table);
+    auto const reach = window.budget(limit, append_limit(limit), request.draft.value());
+    auto const prompt_blocks = std::min(reach, window.geometry().blocks(p));
+    auto const wanted =
+        admission_query{block_count{prompt_blocks - std::min(here.blocks, prompt_blocks)},
+                        block_count{reach - std::min(here.blocks, reach)}, block_count{window.promised()},
+                        window.available() - block_count{here.idle}, window.pool().capacity()};
+    auto const fits = reach <= window.pool().capacity().value();
     if (fits && admission_.admits(wanted)) { continue; }
     s.table.shrink(0);
+    for (auto& any : record.groups) { window_type::forget(any); }
     auto const spare = wanted.available - std::min(wanted.available, wanted.promised);
     return fits ? refuse_with(errc::no_blocks, wanted.in_total, wanted.in_total - std::min(spare, wanted.in_total),
                               &window)
-                : refuse_with(errc::never_fits, block_count{wants}, {}, &window);
+                : refuse_with(errc::never_fits, block_count{reach}, {}, &window);
   }
 
   for (std::size_t g = 0; g < windows_.size(); ++g) {
-    if (from.rebuilds) {
-      windows_[g].begin_at(record.groups[g], from.tokens);
-    } else {
-      windows_[g].attach(record.groups[g], s.table.blocks(), p, attached_to(windows_[g], p, from.tokens));
-    }
+    if (!from.rebuilds) { windows_[g].attach(record.groups[g]); }
     windows_[g].allow(record.groups[g], windows_[g].budget(limit, append_limit(limit), request.draft.value()));
   }
   ops_.attach(s, found, std::min(from.tokens, p - 1), options_.skip_writes);

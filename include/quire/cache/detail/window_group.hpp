@@ -49,7 +49,7 @@ public:
   /// \param lead [blocks] of the index, of \p lead_tokens tokens each. \throws config_error, std::bad_alloc
   window_group(group_id id, cache_group const& spec, block_count lead, token_count lead_tokens)
       : id_{id}, keeps_{stored(spec.keeps)}, shares_{spec.keeps.shareable()}, geometry_{spec.block_tokens},
-        lead_tokens_{lead_tokens.value()},
+        lead_{lead_tokens},
         per_lead_{(lead_tokens.value() + spec.block_tokens.value() - 1) / spec.block_tokens.value()},
         pool_{spec.blocks}, hanging_(std::size_t{lead.value()} * per_lead_), home_(spec.blocks.value(), nowhere),
         hooks_(std::size_t{spec.blocks.value()} + 1) {}
@@ -91,33 +91,49 @@ public:
       hit = *missing * geometry_.block_tokens(); // every longer hit, up to this one, needs that block
     }
   }
-  /// [blocks] among those that a hit needs which are idle: attaching takes them out of what is available.
-  [[nodiscard]] auto would_hold(std::span<block_id const> lead, std::uint32_t prompt, std::uint32_t hit) const
-      -> std::uint32_t {
-    std::uint32_t n = 0;
-    for_needed(prompt, hit, [&](std::uint32_t j) { n += pool_.holders(found(lead, j)) == 0 ? 1U : 0U; });
-    return n;
-  }
   /// Nothing of it can be rebuilt by computing positions again from somewhere on.
   [[nodiscard]] auto has_sinks() const noexcept -> bool { return keeps_.sinks.value() > 0; }
-  /// [blocks] that a hit needs.
-  [[nodiscard]] auto needed(std::uint32_t prompt, std::uint32_t hit) const -> std::uint32_t {
-    std::uint32_t n = 0;
-    for_needed(prompt, hit, [&](std::uint32_t) { ++n; });
-    return n;
-  }
-  /// Attaches a hit. \pre `longest_hit` gave it, and the table has room
-  auto attach(group_table& t, std::span<block_id const> lead, std::uint32_t prompt, std::uint32_t hit) -> void {
+  /// Writes what a hit needs into the table of a new sequence, which does not hold it yet.
+  /// \pre `longest_hit` gave the hit, and the table has room \complexity O(blocks of the hit)
+  auto find(group_table& t, std::span<block_id const> lead, std::uint32_t prompt, std::uint32_t hit) const -> void {
+    auto const need = need_of(prompt, hit);
     t.blocks.assign(geometry_.blocks(hit), block_id::none());
-    for_needed(prompt, hit, [&](std::uint32_t j) {
-      t.blocks[j] = found(lead, j);
+    auto const write = [&](logical_block_interval blocks) {
+      for (auto j = blocks.begin.value(); j < blocks.end.value(); ++j) { t.blocks[j] = found(lead, j); }
+    };
+    auto const tail = need.tail_blocks(token_count{hit});
+    write(need.sink_blocks(token_count{hit}));
+    write(tail);
+    t.before = t.size();
+    t.stored = hit;
+    t.gone = tail.begin.value();
+    rebase(t);
+  }
+  /// The table of a sequence that is not let in after all.
+  static auto forget(group_table& t) noexcept -> void {
+    t.blocks.clear();
+    t.gone = t.base = t.before = t.stored = 0;
+    t.stamp = 0;
+  }
+  /// Blocks of a table that `find` wrote: in all, and those that are idle, which holding them takes out of what is available.
+  struct finding {
+    std::uint32_t blocks = 0;
+    std::uint32_t idle = 0;
+  };
+  [[nodiscard]] auto look_at(group_table const& t) const -> finding {
+    finding out;
+    each_held(t, [&](std::uint32_t j) {
+      ++out.blocks;
+      out.idle += pool_.holders(t.blocks[j]) == 0 ? 1U : 0U;
+    });
+    return out;
+  }
+  /// Holds what `find` wrote.
+  auto attach(group_table& t) -> void {
+    each_held(t, [&](std::uint32_t j) {
       hold(t.blocks[j]);
       ++t.held;
     });
-    t.before = t.size();
-    t.stored = hit;
-    t.gone = need_of(prompt, hit).tail_blocks(token_count{hit}).begin.value();
-    rebase(t);
   }
   /// Begins at \p position, a multiple of the block, as if nothing came before: what is computed from there on rebuilds the
   /// window. \pre no sinks, and the table has room \source S28
@@ -188,7 +204,7 @@ public:
   /// Hangs the blocks that end in logical lead block \p u on \p lead, which is published now.
   auto publish(group_table const& t, std::uint32_t u, block_id lead) -> void {
     if (!shares_) { return; }
-    auto const end = (u + 1) * lead_tokens_;
+    auto const end = (u + 1) * lead_.block_tokens();
     auto place = std::size_t{lead.value()} * per_lead_;
     for (auto j = first_in(u); (j + 1) * geometry_.block_tokens() <= end; ++j, ++place) {
       if (j >= t.size() || !t.blocks[j] || hanging_[place]) { continue; }
@@ -290,10 +306,10 @@ public:
   /// Gives everything back, deepest first. \post the table is empty
   template <class Retire>
   auto drop(group_table& t, Retire retire) -> void {
-    for (auto j = t.size(); j-- > 0;) { leave(t, j, retire); }
-    t.blocks.clear();
-    t.gone = t.base = t.before = t.stored = t.budget = 0;
-    t.stamp = 0;
+    for (auto j = t.size(); j-- > t.gone;) { leave(t, j, retire); }
+    for (auto j = std::min(t.gone, geometry_.blocks(keeps_.sinks.value())); j-- > 0;) { leave(t, j, retire); }
+    forget(t);
+    t.budget = 0;
     account(t);
   }
   /// Sets what a sequence may hold at most, and promises what it does not hold yet.
@@ -440,24 +456,26 @@ private:
   static auto node_of(block_id block) noexcept -> node_id { return node_id{block.value() + 1}; }
   /// First logical block that ends in logical lead block \p u.
   [[nodiscard]] auto first_in(std::uint32_t u) const noexcept -> std::uint32_t {
-    return geometry_.index(u * lead_tokens_);
+    return geometry_.index(u * lead_.block_tokens());
   }
   /// What the first query behind a hit needs; behind a hit of the whole prompt that is its last position.
   [[nodiscard]] auto need_of(std::uint32_t prompt, std::uint32_t hit) const -> residency {
     return resident_range(token_pos{std::min(hit, prompt - 1)}, keeps_, token_count{geometry_.block_tokens()});
   }
+  /// Calls \p visit(j) for every entry that is not none: the sinks, and what lies behind what is gone.
   template <class Visit>
-  auto for_needed(std::uint32_t prompt, std::uint32_t hit, Visit visit) const -> void {
-    auto const need = need_of(prompt, hit);
-    auto const each = [&](logical_block_interval blocks) {
-      for (auto j = blocks.begin.value(); j < blocks.end.value(); ++j) { visit(j); }
-    };
-    each(need.sink_blocks(token_count{hit}));
-    each(need.tail_blocks(token_count{hit}));
+  auto each_held(group_table const& t, Visit visit) const -> void {
+    auto const sinks = std::min(geometry_.blocks(keeps_.sinks.value()), t.gone);
+    for (std::uint32_t j = 0; j < sinks; ++j) {
+      if (t.blocks[j]) { visit(j); }
+    }
+    for (auto j = t.gone; j < t.size(); ++j) {
+      if (t.blocks[j]) { visit(j); }
+    }
   }
   /// The block that hangs where logical block \p j ends; none if nothing does. \pre the lead blocks reach there
   [[nodiscard]] auto found(std::span<block_id const> lead, std::uint32_t j) const -> block_id {
-    auto const u = ((j + 1) * geometry_.block_tokens() - 1) / lead_tokens_;
+    auto const u = lead_.index((j + 1) * geometry_.block_tokens() - 1);
     auto const block = hanging_[std::size_t{lead[u].value()} * per_lead_ + (j - first_in(u))];
     return block && pool_.state(block) == state_type::published ? block : block_id::none();
   }
@@ -516,7 +534,7 @@ private:
   retention keeps_;
   bool shares_;
   block_geometry geometry_;
-  std::uint32_t lead_tokens_;
+  block_geometry lead_;
   std::uint32_t per_lead_; // blocks that end in one lead block, at most
   Pool pool_;
   std::vector<block_id> hanging_;   // [lead blocks · per_lead] what hangs there
