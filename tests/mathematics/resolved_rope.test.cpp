@@ -294,7 +294,7 @@ TEST_CASE("S32: a request's parameters are fixed, a change reports what to rebui
     CHECK(request.rebuild_for(want(8, 8)) == none);
     CHECK(request.rebuild_for(want(5, 6)) == none); // never back to a smaller base
     CHECK(request.rebuild_for(want(8, 9)) == all_of(8));
-    CHECK(request.rule() == at_eight); // asking changes nothing
+    CHECK(request.rule() == at_eight);            // asking changes nothing
     CHECK(request.grow(want(8, 9)) == all_of(8)); // nothing continues silently
     CHECK(request.rule() != at_eight);
     CHECK(request.length() == token_count{9});
