@@ -112,6 +112,16 @@ TEST_CASE("case 74: only positions that all layer groups still hold can be moved
   CHECK(p.shift(move_of(4, 10, 0), 4));
 }
 
+TEST_CASE("case 67: after a slide all keys, the newest too, are turned by one rule") {
+  auto p = filled(10); // 2 sinks and the last 4 stay, and close up
+  REQUIRE(p.remove(interval(2, 6)));
+  REQUIRE(p.shift(move_of(6, 10, 2)));
+  p.append(token_count{1}); // computed where it will stand, before the others were turned
+  CHECK(p.cells().back() == shifted_positions::cell{.position = token_pos{6}, .turned_for = token_pos{6}});
+  REQUIRE(p.take_turns(nobody)->size() == 4);
+  for (auto const& one : p.cells()) { CHECK((!one.position || *one.position == one.turned_for)); }
+}
+
 TEST_CASE("S31: impossible moves are refused and change nothing") {
   auto p = filled(8);
   REQUIRE(p.remove(interval(2, 4)));

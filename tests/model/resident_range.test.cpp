@@ -147,8 +147,8 @@ TEST_CASE("S30: a ring keeps the positions of its window and gives no block back
 
 TEST_CASE("S29: a full group keeps everything", "[model]") { expect_equal({}, retention::full()); }
 
-TEST_CASE("S27: a window is one definition for mask, retention and counts", "[model]") {
-  // case 66: self and w − 1 earlier positions, in prefill and in decode
+TEST_CASE("S27: a window is one definition for mask, retention and counts (case 66)", "[model]") {
+  // self and w − 1 earlier positions, in prefill and in decode
   for (std::uint32_t window = 1; window <= max_window; ++window) {
     for (std::uint32_t sinks = 0; sinks <= max_sinks; ++sinks) {
       auto const rule = attention_rule::sink_window({.sinks = token_count{sinks}, .window = token_count{window}});

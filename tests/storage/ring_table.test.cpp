@@ -114,8 +114,8 @@ TEST_CASE("S30: every position of every append is read back where it was written
   CHECK(wraps > 500);
 }
 
-TEST_CASE("S30: an append takes what its first row can spare, and the caller splits the rest") {
-  // case 62: window 4, 7 tokens at once
+TEST_CASE("S30: an append takes what its first row can spare, and the caller splits the rest (case 62)") {
+  // window 4, 7 tokens at once
   auto small = table_of(ring_of(4, 4), 4);
   CHECK(small.append_limit() == token_count{1});
   auto memory = device{};
@@ -147,6 +147,14 @@ TEST_CASE("case 61: a window that is just full has lost nothing") {
   CHECK(std::vector<std::int64_t>(table.positions().begin(), table.positions().end()) ==
         std::vector<std::int64_t>{8, 1, 2, 3, 4, 5, 6, 7}); // slot 0 is not position 0
   CHECK_FALSE(table.slot(token_pos{0}).has_value());
+}
+
+TEST_CASE("case 63: a ring is as large after many positions as before, whatever their number") {
+  auto table = table_of(ring_of(8, 8), 8);
+  for (auto n = 0; n < 1000; ++n) { append_and_commit(table, 1); }
+  CHECK(table.positions().size() == 8);
+  CHECK(table.present() == position_interval{token_pos{992}, token_pos{1000}});
+  CHECK(table.append_limit() == token_count{1});
 }
 
 TEST_CASE("case 68: sinks are never overwritten") {
