@@ -265,6 +265,18 @@ TEST_CASE("S17: a step beyond the budget is refused") {
   e.step({{&r, {4, 5}}});
 }
 
+TEST_CASE("S17: decoding ends with the budget, inside a block too") {
+  auto e = engine<>{pool_of(8)};
+  auto r = e.serve(ascending(5), 2);
+  e.step({{&r, {6}}});
+  e.step({{&r, {7}}});
+  auto const ids = text{8};
+  auto const item = engine<>::step_item{r.seq, ids};
+  auto const planned = e.cache.plan_step({&item, 1});
+  REQUIRE(planned.has_value());
+  CHECK(planned->results()[0].status == errc::over_budget);
+}
+
 TEST_CASE("S17: an item that cannot be served is left out and changes nothing, the others go on") {
   auto e = engine<admitting<admit_all>>{pool_of(3)};
   auto a = e.admit(ascending(8, 100), 4);

@@ -104,8 +104,9 @@ TEMPLATE_TEST_CASE("B4: LFU - the least used goes first, then the least recent",
   s.use(other);
   s.release(s.pin(chain));
   s.release(s.pin(head(chain, 4)));
-  // uses: blocks 0 1 three times, 2 twice, 3 4 once
-  CHECK(s.evict(5) == list{4, 3, 2, 1, 0});
+  s.use({90, 91, 92, 93});
+  // uses: blocks 0 1 three times, 2 twice, 3 4 once, 5 6 once and last of all
+  CHECK(s.evict(7) == list{4, 3, 6, 5, 2, 1, 0});
 }
 
 TEMPLATE_TEST_CASE("B4: LFU - counts are forgotten with the block", "", run_tree<lfu_eviction>,
