@@ -34,9 +34,9 @@ public:
   auto shrink(std::uint32_t size) noexcept -> void { blocks_.resize(size); }
   /// Replaces the whole table.
   auto assign(std::span<block_id const> blocks) -> void { blocks_.assign(blocks.begin(), blocks.end()); }
-  /// Grows to \p size unmapped entries, for a look-up to fill; returns them all.
+  /// Becomes \p size unmapped entries, for a look-up to fill; returns them all.
   auto open(std::uint32_t size) -> std::span<block_id> {
-    blocks_.resize(size);
+    blocks_.assign(size, block_id::none()); // filled many at a time, which `resize` is not
     return blocks_;
   }
   /// All entries in logical order.

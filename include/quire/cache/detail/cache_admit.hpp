@@ -76,13 +76,13 @@ auto cache_core<Policies>::admit(admit_request const& request) -> expected<recor
   for (std::size_t g = 0; g < windows_.size(); ++g) {
     auto& table = record.groups[g];
     auto& window = windows_[g];
+    auto here = typename window_type::finding{};
     if (from.rebuilds) {
       window.begin_at(table, from.tokens);
     } else {
-      window.find(table, s.table.blocks(), p, attached_to(window, p, from.tokens));
+      here = window.find(table, s.table.blocks(), p, attached_to(window, p, from.tokens));
     }
-    auto const here = window.look_at(table);
-    auto const reach = window.budget(limit, append_limit(limit), request.draft.value());
+    auto const reach = table.budget = window.budget(limit, append_limit(limit), request.draft.value());
     auto const prompt_blocks = std::min(reach, window.geometry().blocks(p));
     auto const wanted =
         admission_query{block_count{prompt_blocks - std::min(here.blocks, prompt_blocks)},
@@ -100,7 +100,7 @@ auto cache_core<Policies>::admit(admit_request const& request) -> expected<recor
 
   for (std::size_t g = 0; g < windows_.size(); ++g) {
     if (!from.rebuilds) { windows_[g].attach(record.groups[g]); }
-    windows_[g].allow(record.groups[g], windows_[g].budget(limit, append_limit(limit), request.draft.value()));
+    windows_[g].allow(record.groups[g], record.groups[g].budget);
   }
   ops_.attach(s, found, std::min(from.tokens, p - 1), options_.skip_writes);
   s.publishes = request.reuse != reuse_rule::none;

@@ -93,40 +93,38 @@ public:
   }
   /// Nothing of it can be rebuilt by computing positions again from somewhere on.
   [[nodiscard]] auto has_sinks() const noexcept -> bool { return keeps_.sinks.value() > 0; }
+  /// What `find` found: blocks, and those of them that are idle, which holding them takes out of what is available.
+  struct finding {
+    std::uint32_t blocks = 0;
+    std::uint32_t idle = 0;
+  };
   /// Writes what a hit needs into the table of a new sequence, which does not hold it yet.
   /// \pre `longest_hit` gave the hit, and the table has room \complexity O(blocks of the hit)
-  auto find(group_table& t, std::span<block_id const> lead, std::uint32_t prompt, std::uint32_t hit) const -> void {
+  auto find(group_table& t, std::span<block_id const> lead, std::uint32_t prompt, std::uint32_t hit) const -> finding {
     auto const need = need_of(prompt, hit);
-    t.blocks.assign(geometry_.blocks(hit), block_id::none());
-    auto const write = [&](logical_block_interval blocks) {
-      for (auto j = blocks.begin.value(); j < blocks.end.value(); ++j) { t.blocks[j] = found(lead, j); }
-    };
     auto const tail = need.tail_blocks(token_count{hit});
+    t.blocks.assign(geometry_.blocks(hit), block_id::none());
+    finding out;
+    auto const write = [&](logical_block_interval blocks) {
+      for (auto j = blocks.begin.value(); j < blocks.end.value(); ++j) {
+        t.blocks[j] = hanging_[place_of(lead, j)];
+        out.idle += pool_.holders(t.blocks[j]) == 0 ? 1U : 0U;
+      }
+      out.blocks += blocks.size().value();
+    };
     write(need.sink_blocks(token_count{hit}));
     write(tail);
     t.before = t.size();
     t.stored = hit;
     t.gone = tail.begin.value();
     rebase(t);
+    return out;
   }
   /// The table of a sequence that is not let in after all.
   static auto forget(group_table& t) noexcept -> void {
     t.blocks.clear();
-    t.gone = t.base = t.before = t.stored = 0;
+    t.gone = t.base = t.before = t.stored = t.budget = 0;
     t.stamp = 0;
-  }
-  /// Blocks of a table that `find` wrote: in all, and those that are idle, which holding them takes out of what is available.
-  struct finding {
-    std::uint32_t blocks = 0;
-    std::uint32_t idle = 0;
-  };
-  [[nodiscard]] auto look_at(group_table const& t) const -> finding {
-    finding out;
-    each_held(t, [&](std::uint32_t j) {
-      ++out.blocks;
-      out.idle += pool_.holders(t.blocks[j]) == 0 ? 1U : 0U;
-    });
-    return out;
   }
   /// Holds what `find` wrote.
   auto attach(group_table& t) -> void {
@@ -309,7 +307,6 @@ public:
     for (auto j = t.size(); j-- > t.gone;) { leave(t, j, retire); }
     for (auto j = std::min(t.gone, geometry_.blocks(keeps_.sinks.value())); j-- > 0;) { leave(t, j, retire); }
     forget(t);
-    t.budget = 0;
     account(t);
   }
   /// Sets what a sequence may hold at most, and promises what it does not hold yet.
@@ -473,11 +470,10 @@ private:
       if (t.blocks[j]) { visit(j); }
     }
   }
-  /// The block that hangs where logical block \p j ends; none if nothing does. \pre the lead blocks reach there
-  [[nodiscard]] auto found(std::span<block_id const> lead, std::uint32_t j) const -> block_id {
+  /// Where logical block \p j hangs if it does. \pre the lead blocks reach there
+  [[nodiscard]] auto place_of(std::span<block_id const> lead, std::uint32_t j) const noexcept -> std::size_t {
     auto const u = lead_.index((j + 1) * geometry_.block_tokens() - 1);
-    auto const block = hanging_[std::size_t{lead[u].value()} * per_lead_ + (j - first_in(u))];
-    return block && pool_.state(block) == state_type::published ? block : block_id::none();
+    return std::size_t{lead[u].value()} * per_lead_ + (j - first_in(u));
   }
   /// The last block that a hit needs and that does not hang.
   [[nodiscard]] auto last_missing(std::span<block_id const> lead, std::uint32_t prompt, std::uint32_t hit) const
@@ -485,7 +481,8 @@ private:
     auto const need = need_of(prompt, hit);
     auto const search = [&](logical_block_interval blocks) -> std::optional<std::uint32_t> {
       for (auto j = blocks.end.value(); j-- > blocks.begin.value();) {
-        if (!found(lead, j)) { return j; }
+        auto const block = hanging_[place_of(lead, j)];
+        if (!block || pool_.state(block) != state_type::published) { return j; } // a plan may have claimed it
       }
       return std::nullopt;
     };
