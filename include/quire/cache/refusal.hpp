@@ -27,6 +27,7 @@ struct refusal {
       text += " (needs " + std::to_string(needed.value()) + " blocks; " + std::to_string(available.value()) +
               " available, " + std::to_string(promised.value()) + " of them promised; the pool has " +
               std::to_string(capacity.value()) + ")";
+      if (group != group_id{0}) { text += ", in layer group " + std::to_string(group.value()); }
     }
     return text;
   }

@@ -198,7 +198,9 @@ auto cache_core<Policies>::audit_group(std::size_t g, std::span<std::uint8_t con
   auto const name = "group " + std::to_string(window.id().value());
   if (held != window.held()) { return name + ": held blocks are miscounted"; }
   if (promised != window.promised()) { return name + ": promised blocks are miscounted"; }
-  return window.audit(holders, open_ != nullptr, [&](block_id lead) { return in_index[lead.value()] != 0; });
+  return window.audit(holders, open_ != nullptr, [&](block_id lead) { // a victim of the open plan may come back
+    return in_index[lead.value()] != 0 || pool_.state(lead) == pool_type::state_type::condemned;
+  });
 }
 /// \endcond
 

@@ -116,7 +116,7 @@ public:
     write(tail);
     t.before = t.size();
     t.stored = hit;
-    t.gone = tail.begin.value();
+    t.gone = gone_of(need.dead_blocks(token_count{hit}));
     rebase(t);
     return out;
   }
@@ -217,7 +217,7 @@ public:
   auto give_up(group_table& t, std::uint32_t oldest_query, Retire retire) -> void {
     auto const dead = resident_range(token_pos{oldest_query}, keeps_, token_count{geometry_.block_tokens()}).dead;
     auto const end = std::min(dead.end.value(), t.size());
-    if (end <= t.gone) { return; }
+    if (end <= std::max(t.gone, dead.begin.value())) { return; } // nothing lies between sinks and tail yet
     for (auto j = std::max(t.gone, dead.begin.value()); j < end; ++j) { leave(t, j, retire); }
     t.gone = end;
     rebase(t);
@@ -254,10 +254,12 @@ public:
       -> std::optional<token_pos> {
     auto const begin = std::min(t.gone * geometry_.block_tokens(), committed);
     auto const present = position_interval{token_pos{begin}, token_pos{committed}};
-    auto const at = earliest_resumable(token_pos{length}, present, keeps_);
-    // A chunk may need nothing from before, but what it writes first must have its block.
-    auto const writes = at && geometry_.offset(at->value()) != 0 && !t.blocks[geometry_.index(at->value())];
-    return writes ? earliest_resumable(token_pos{begin}, present, keeps_) : at;
+    for (auto from = token_pos{length};;) {
+      auto const at = earliest_resumable(from, present, keeps_);
+      // A short window or a new chunk may need nothing from before, but what it writes first must have its block.
+      if (!at || geometry_.offset(at->value()) == 0 || t.blocks[geometry_.index(at->value())]) { return at; }
+      from = token_pos{(geometry_.index(at->value()) + 1) * geometry_.block_tokens()};
+    }
   }
   /// [blocks] that a cut back to \p length gives free or idle.
   [[nodiscard]] auto would_free(group_table const& t, std::uint32_t length) const -> std::uint32_t {
@@ -298,7 +300,7 @@ public:
     share(need.sink_blocks(token_count{length}));
     share(need.tail_blocks(token_count{length}));
     child.before = child.size();
-    child.gone = need.tail_blocks(token_count{length}).begin.value();
+    child.gone = gone_of(need.dead_blocks(token_count{length}));
     rebase(child);
   }
   /// Gives everything back, deepest first. \post the table is empty
@@ -449,6 +451,9 @@ private:
   [[nodiscard]] auto next_idle(node_id at) const noexcept -> node_id {
     auto const next = hooks_[at.value()].next;
     return next == 0 ? node_id::none() : node_id{next};
+  }
+  static auto gone_of(logical_block_interval dead) noexcept -> std::uint32_t {
+    return dead.begin < dead.end ? dead.end.value() : 0;
   }
   static auto node_of(block_id block) noexcept -> node_id { return node_id{block.value() + 1}; }
   /// First logical block that ends in logical lead block \p u.
