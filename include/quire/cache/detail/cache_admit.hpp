@@ -4,7 +4,23 @@
 /// \file
 /// Letting sequences in, forking them, cutting them back and ending them.
 
+#include <quire/cache/admission.hpp>
 #include <quire/cache/detail/cache_core.hpp>
+#include <quire/cache/refusal.hpp>
+#include <quire/cache/requests.hpp>
+#include <quire/core/checked.hpp>
+#include <quire/core/errc.hpp>
+#include <quire/core/expected.hpp>
+#include <quire/core/types.hpp>
+#include <quire/observe/event_ids.hpp>
+#include <quire/observe/refuse_event.hpp>
+#include <quire/observe/release_event.hpp>
+#include <quire/prefix/prefix_match.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
 
 namespace quire::detail {
 

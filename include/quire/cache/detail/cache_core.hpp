@@ -13,8 +13,9 @@
 #include <quire/block/block_pool.hpp>
 #include <quire/block/immediate_fence.hpp>
 #include <quire/block/limbo.hpp>
-#include <quire/cache/admission.hpp>
 #include <quire/cache/cache_options.hpp>
+#include <quire/cache/detail/batch_rows.hpp>
+#include <quire/cache/detail/group_table.hpp>
 #include <quire/cache/detail/late_holds.hpp>
 #include <quire/cache/detail/late_pins.hpp>
 #include <quire/cache/detail/record.hpp>
@@ -23,7 +24,6 @@
 #include <quire/cache/refusal.hpp>
 #include <quire/cache/requests.hpp>
 #include <quire/cache/scope_table.hpp>
-#include <quire/core/checked.hpp>
 #include <quire/core/config_error.hpp>
 #include <quire/core/contract.hpp>
 #include <quire/core/errc.hpp>
@@ -35,18 +35,16 @@
 #include <quire/identity/sharing_domain.hpp>
 #include <quire/observe/admit_event.hpp>
 #include <quire/observe/cache_statistics.hpp>
-#include <quire/observe/commit_event.hpp>
 #include <quire/observe/counting_observer.hpp>
 #include <quire/observe/event_ids.hpp>
 #include <quire/observe/evict_event.hpp>
 #include <quire/observe/null_observer.hpp>
 #include <quire/observe/publish_event.hpp>
 #include <quire/observe/refuse_event.hpp>
-#include <quire/observe/release_event.hpp>
-#include <quire/prefix/prefix_match.hpp>
 #include <quire/prefix/prefix_pin.hpp>
 #include <quire/sequence/block_geometry.hpp>
 #include <quire/sequence/sequence_ops.hpp>
+#include <quire/sequence/sequence_state.hpp>
 #include <quire/view/action.hpp>
 
 #include <boost/intrusive/list.hpp>

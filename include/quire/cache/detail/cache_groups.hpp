@@ -4,10 +4,22 @@
 /// \file
 /// The part of a cache that concerns layer groups which do not keep everything.
 
+#include <quire/cache/cache_options.hpp>
 #include <quire/cache/detail/cache_core.hpp>
+#include <quire/cache/detail/group_table.hpp>
+#include <quire/core/errc.hpp>
+#include <quire/core/types.hpp>
+#include <quire/model/retention.hpp>
+#include <quire/view/action.hpp>
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <numeric> // std::lcm
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
 
 namespace quire::detail {
 

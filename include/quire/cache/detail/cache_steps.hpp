@@ -4,7 +4,21 @@
 /// \file
 /// Steps: plan, launch, commit or drop; and the lane, the short way of a decode step.
 
+#include <quire/cache/cache_options.hpp>
 #include <quire/cache/detail/cache_core.hpp>
+#include <quire/cache/detail/step_slot.hpp>
+#include <quire/core/contract.hpp>
+#include <quire/core/errc.hpp>
+#include <quire/core/expected.hpp>
+#include <quire/core/types.hpp>
+#include <quire/observe/commit_event.hpp>
+#include <quire/sequence/sequence_state.hpp>
+#include <quire/view/action.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
 
 namespace quire::detail {
 
