@@ -19,9 +19,9 @@
 #include <quire/model/work.hpp>
 #include <quire/view/batch_view.hpp>
 
-#if __has_include(<Eigen/Core>)
+#if __has_include(<eigen3/Eigen/Core>)
 #define QUIRE_BENCH_EIGEN
-#include <Eigen/Core>
+#include <eigen3/Eigen/Core>
 #endif
 
 #include <sys/mman.h> // madvise

@@ -12,8 +12,9 @@ import sys
 TESTS = pathlib.Path(__file__).resolve().parent
 SECTIONS = {  # section: first and last case
     "A identity": (1, 4), "H full hit": (21, 24), "I partial blocks": (25, 28), "J publish": (29, 32), "K references": (33, 38),
-    "W forks": (83, 84), "X turns": (85, 86), "AC eviction": (105, 110), "AE overflow": (115, 116), "AF zero": (117, 118),
-    "AH block sizes": (121, 124), "AI stale data": (125, 128), "AM reference counts": (137, 138)}
+    "U rows": (75, 78), "V speculation": (79, 82), "W forks": (83, 84), "X turns": (85, 86), "AC eviction": (105, 110),
+    "AE overflow": (115, 116), "AF zero": (117, 118), "AH block sizes": (121, 124), "AI stale data": (125, 128),
+    "AL cross caches": (135, 136), "AM reference counts": (137, 138)}
 
 
 def numbers(text: str) -> set[int]:

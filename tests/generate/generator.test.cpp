@@ -11,7 +11,9 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <numeric>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -211,6 +213,34 @@ TEST_CASE("S19: rows permuted and swapped while running read their own caches (c
     CHECK(s.generator.running() == order);
   }
   for (auto const id : ids) { s.check_output(id); }
+}
+
+TEST_CASE(
+    "S19: lengths and positions are values: advancing a cache moves no position that a step was given (case 77)") {
+  using sequence = toy_service<>::cache_type::sequence;
+  static_assert(!std::is_reference_v<decltype(std::declval<sequence const&>().length())>);
+  static_assert(std::is_const_v<std::remove_reference_t<decltype(std::declval<batch_view const&>().position[0])>>);
+  auto s = toy_service<>{small(64), {.chunk = tokens(4)}};
+  auto const id = s.submit(ascending(10), 4);
+  auto given = std::vector<std::int32_t>{};
+  s.model.on_forward = [&](forward_batch const& batch) {
+    auto const during = s.generator.sequence_of(id)->length();
+    auto const q = static_cast<std::uint32_t>(batch.tokens.size());
+    for (std::uint32_t i = 0; i < q; ++i) {
+      CHECK(batch.view.position[i] == static_cast<std::int32_t>(during.value() + i)); // p, never p + 1
+      given.push_back(batch.view.position[i]);
+    }
+  };
+  while (!s.generator.idle()) {
+    auto const* const seq = s.generator.sequence_of(id);
+    auto const before = seq == nullptr ? token_count{} : seq->length();
+    auto const fed = given.size();
+    s.step();
+    CHECK(before.value() == fed); // still the length before the step
+  }
+  auto want = std::vector<std::int32_t>(13);
+  std::iota(want.begin(), want.end(), 0);
+  CHECK(given == want);
 }
 
 TEST_CASE("S39: end tokens and stop sequences end a generation, and are no visible output") {

@@ -7,7 +7,9 @@
 #include "support/catch_compat.hpp"
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -99,4 +101,46 @@ TEST_CASE("B6: sampled choices are the same with and without guesses") {
   s.run();
   s.check_output(id, request.state);
   CHECK(s.generator.result(id).drafted > tokens(0));
+}
+
+TEST_CASE("B6: a step of n positions cut off by n leaves the sequence as it was, and more is refused (case 82)") {
+  for (unsigned n = 1; n <= 9; ++n) {
+    auto s = toy_service<>{};
+    auto const prompt = ascending(6);
+    auto seq = s.cache.admit({.scope = s.scope, .prompt = prompt, .max_output = tokens(12)}).value();
+    auto logits = std::vector<float>(s.model.vocabulary());
+    auto const feed = [&](text const& fed, bool known) {
+      auto const item =
+          known
+              ? typename toy_service<>::cache_type::step_item{seq, std::span{fed}}
+              : typename toy_service<>::cache_type::step_item{seq, token_count{static_cast<std::uint32_t>(fed.size())}};
+      auto plan = s.cache.plan_step({&item, 1}).value();
+      REQUIRE(s.model.run(plan.launch()).has_value());
+      std::uint32_t const last[] = {static_cast<std::uint32_t>(fed.size() - 1)};
+      REQUIRE(s.model.forward({.view = plan.view(), .tokens = fed, .wanted = last, .logits = logits}).has_value());
+      REQUIRE(s.cache.commit(std::move(plan)).has_value());
+    };
+    feed(prompt, true);
+    auto const length = seq.length();
+    auto const resolved = seq.resolved();
+    auto const shared = seq.shared_blocks();
+    auto const blocks = std::vector<block_id>(seq.blocks().begin(), seq.blocks().end());
+    auto const available = s.cache.available_blocks();
+    feed(ascending(n, 30), false);
+    CHECK(seq.length() == length + tokens(n));
+    CHECK(s.cache.drop_last(seq, tokens(6 + n + 1)).error() == errc::out_of_range);
+    CHECK(seq.length() == length + tokens(n)); // refused, and nothing has changed
+    REQUIRE(s.cache.drop_last(seq, tokens(n)).has_value());
+    CHECK(seq.length() == length);
+    CHECK(seq.resolved() == resolved);
+    CHECK(seq.shared_blocks() == shared);
+    CHECK(std::vector<block_id>(seq.blocks().begin(), seq.blocks().end()) == blocks);
+    CHECK(s.cache.available_blocks() == available);
+    s.check();
+    feed({7}, true); // what follows reads the bytes of before
+    auto whole = prompt;
+    whole.push_back(7);
+    CHECK(logits == s.model.network().logits_of(whole));
+    s.cache.release(std::move(seq));
+  }
 }

@@ -272,13 +272,9 @@ private:
     }
   }
 
-  struct head_range {
-    std::uint32_t first;
-    std::uint32_t last;
-  };
   /// Calls `use(codec, head counted from the first, first key, rows)` until every row of every head has passed once.
   template <class Use>
-  void each_head(cpu_source const& source, cpu_tile const& tile, cpu_places const& at, head_range heads,
+  void each_head(cpu_source const& source, cpu_tile const& tile, cpu_places const& at, cpu_head_range heads,
                  cpu_rows converted, Use&& use) {
     if (!source.direct()) {
       for (auto h = heads.first; h < heads.last; ++h) {
@@ -291,6 +287,7 @@ private:
       for (std::size_t k = 0; k < tile.count; k += group_keys) {
         auto const count = std::min(group_keys, tile.count - k);
         for (auto h = heads.first; h < heads.last; ++h) {
+          source.ask_ahead(at, k, group_keys, h - heads.first, heads);
           use(codec, std::size_t{h - heads.first}, k, source.rows(at, tile.count, h).part(k, count));
         }
       }

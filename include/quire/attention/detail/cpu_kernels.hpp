@@ -23,24 +23,12 @@ namespace quire::detail {
 /// Some rows of one head as stored, and how many elements of each count.
 struct cpu_stored_rows {
   std::byte const* base;
-  std::uint64_t const* at; ///< \shape [count + ahead] bytes from `base`
+  std::uint64_t const* at; ///< \shape [count] bytes from `base`
   std::size_t count;
-  std::size_t chunks;    ///< [chunks] per row
-  std::size_t ahead = 0; ///< [rows] between a row and the one that is asked for while it is at work.
+  std::size_t chunks; ///< [chunks] per row
   [[nodiscard]] auto row(std::size_t k) const noexcept -> std::byte const* { return base + at[k]; }
   [[nodiscard]] auto part(std::size_t first, std::size_t rows) const noexcept -> cpu_stored_rows {
-    return {base, at + first, rows, chunks, ahead};
-  }
-  /// Asks for the lines that begin in \p bytes bytes at \p offset of the row that comes `ahead` rows after row \p k, into
-  /// the second level: the first one has too few slots for lines on their way to keep memory busy. One by one, between
-  /// the arithmetic: a burst of them waits for those slots.
-  template <std::size_t Bytes>
-  [[gnu::always_inline]] void prefetch(std::size_t k, std::size_t offset) const noexcept {
-    constexpr std::size_t line = 64;
-    if (Bytes < line && offset % line != 0) { return; }
-    auto const* const from = base + at[k + ahead] + offset;
-#pragma GCC unroll 8
-    for (std::size_t i = 0; i < Bytes; i += line) { __builtin_prefetch(from + i, 0, 2); }
+    return {base, at + first, rows, chunks};
   }
 };
 
@@ -51,51 +39,58 @@ struct cpu_rows {
   [[nodiscard]] auto row(std::size_t i) const noexcept -> float* { return data + i * stride; }
 };
 
-/// Sums of products of some queries and keys, in registers: the loops are ordered so that what lives at the same time
-/// (the sums, and either the queries' or the keys' part of a chunk) fits sixteen of them.
+/// Adds the products of chunk \p c of some queries and keys, in registers: the loops are ordered so that what lives at the
+/// same time (the sums, and either the queries' or the keys' part of the chunk) fits sixteen of them.
+template <class Codec, std::size_t Queries, std::size_t Keys>
+[[gnu::always_inline]] inline void cpu_dot_chunk(float const* const (&query)[Queries],
+                                                 std::byte const* const (&key)[Keys], std::size_t c,
+                                                 cpu_f32 (&sum)[Queries][Keys]) noexcept {
+  if constexpr (Queries < Keys) {
+    cpu_f32 x[Queries];
+    cpu_f32 y[Queries];
+#pragma GCC unroll 8
+    for (std::size_t q = 0; q < Queries; ++q) {
+      x[q] = cpu_held(cpu_load(query[q] + c * cpu_chunk));
+      y[q] = cpu_held(cpu_load(query[q] + c * cpu_chunk + cpu_lanes));
+    }
+#pragma GCC unroll 8
+    for (std::size_t k = 0; k < Keys; ++k) {
+      cpu_f32 a;
+      cpu_f32 b;
+      Codec::chunk(key[k] + c * cpu_chunk * Codec::bytes, a, b);
+#pragma GCC unroll 8
+      for (std::size_t q = 0; q < Queries; ++q) { sum[q][k] = cpu_fma(y[q], b, cpu_fma(x[q], a, sum[q][k])); }
+    }
+  } else {
+    cpu_f32 a[Keys];
+    cpu_f32 b[Keys];
+#pragma GCC unroll 8
+    for (std::size_t k = 0; k < Keys; ++k) { Codec::chunk(key[k] + c * cpu_chunk * Codec::bytes, a[k], b[k]); }
+#pragma GCC unroll 8
+    for (std::size_t q = 0; q < Queries; ++q) {
+      auto const x = cpu_held(cpu_load(query[q] + c * cpu_chunk));
+      auto const y = cpu_held(cpu_load(query[q] + c * cpu_chunk + cpu_lanes));
+#pragma GCC unroll 8
+      for (std::size_t k = 0; k < Keys; ++k) { sum[q][k] = cpu_fma(x, a[k], sum[q][k]); }
+#pragma GCC unroll 8
+      for (std::size_t k = 0; k < Keys; ++k) { sum[q][k] = cpu_fma(y, b[k], sum[q][k]); }
+    }
+  }
+}
+
+/// Sums of products of some queries and keys.
 template <class Codec, std::size_t Queries, std::size_t Keys>
 [[gnu::always_inline]] inline void cpu_dot_block(float const* const (&query)[Queries], cpu_stored_rows keys,
                                                  cpu_f32 (&sum)[Queries][Keys]) noexcept {
   std::byte const* key[Keys];
 #pragma GCC unroll 8
   for (std::size_t k = 0; k < Keys; ++k) { key[k] = keys.row(k); }
-  for (std::size_t c = 0; c < keys.chunks; ++c) {
-    if constexpr (Queries < Keys) {
-      cpu_f32 x[Queries];
-      cpu_f32 y[Queries];
-#pragma GCC unroll 8
-      for (std::size_t q = 0; q < Queries; ++q) {
-        x[q] = cpu_held(cpu_load(query[q] + c * cpu_chunk));
-        y[q] = cpu_held(cpu_load(query[q] + c * cpu_chunk + cpu_lanes));
-      }
-#pragma GCC unroll 8
-      for (std::size_t k = 0; k < Keys; ++k) {
-        cpu_f32 a;
-        cpu_f32 b;
-        keys.prefetch<cpu_chunk * Codec::bytes>(k, c * cpu_chunk * Codec::bytes);
-        Codec::chunk(key[k] + c * cpu_chunk * Codec::bytes, a, b);
-#pragma GCC unroll 8
-        for (std::size_t q = 0; q < Queries; ++q) { sum[q][k] = cpu_fma(y[q], b, cpu_fma(x[q], a, sum[q][k])); }
-      }
-    } else {
-      cpu_f32 a[Keys];
-      cpu_f32 b[Keys];
-#pragma GCC unroll 8
-      for (std::size_t k = 0; k < Keys; ++k) {
-        keys.prefetch<cpu_chunk * Codec::bytes>(k, c * cpu_chunk * Codec::bytes);
-        Codec::chunk(key[k] + c * cpu_chunk * Codec::bytes, a[k], b[k]);
-      }
-#pragma GCC unroll 8
-      for (std::size_t q = 0; q < Queries; ++q) {
-        auto const x = cpu_held(cpu_load(query[q] + c * cpu_chunk));
-        auto const y = cpu_held(cpu_load(query[q] + c * cpu_chunk + cpu_lanes));
-#pragma GCC unroll 8
-        for (std::size_t k = 0; k < Keys; ++k) { sum[q][k] = cpu_fma(x, a[k], sum[q][k]); }
-#pragma GCC unroll 8
-        for (std::size_t k = 0; k < Keys; ++k) { sum[q][k] = cpu_fma(y, b[k], sum[q][k]); }
-      }
-    }
+  std::size_t c = 0;
+  for (; c + 2 <= keys.chunks; c += 2) { // by two: of bf16 a line of memory
+    cpu_dot_chunk<Codec>(query, key, c, sum);
+    cpu_dot_chunk<Codec>(query, key, c + 1, sum);
   }
+  if (c < keys.chunks) { cpu_dot_chunk<Codec>(query, key, c, sum); }
 }
 
 /// scores[q][k] = query q · key k, for \p Queries queries from \p first on, in the order of the codec.
@@ -152,7 +147,6 @@ template <class Codec, std::size_t Queries, std::size_t Chunks>
     }
   }
   for (std::size_t k = 0; k < values.count; ++k) {
-    values.prefetch<Chunks * cpu_chunk * Codec::bytes>(k, chunk * cpu_chunk * Codec::bytes);
     cpu_f32 w[Queries];
 #pragma GCC unroll 8
     for (std::size_t q = 0; q < Queries; ++q) { w[q] = cpu_splat(weights.row(q)[k]); }

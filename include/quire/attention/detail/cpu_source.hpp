@@ -64,6 +64,12 @@ struct cpu_tile {
 /// Places of the rows of a tile in one plane. \shape [known] bytes from the first row of the head
 using cpu_places = std::array<std::uint64_t, cpu_tile_keys + cpu_tile_ahead>;
 
+/// KV heads [first, last).
+struct cpu_head_range {
+  std::uint32_t first;
+  std::uint32_t last;
+};
+
 /// Reads rows of one plane. Strides in bytes.
 class cpu_source {
 public:
@@ -96,7 +102,29 @@ public:
   /// Rows of one head as stored. \pre `direct()`
   [[nodiscard]] auto rows(cpu_places const& at, std::size_t count, std::uint32_t head) const noexcept
       -> cpu_stored_rows {
-    return {base_ + head * head_, at.data(), count, width_ / cpu_chunk, cpu_tile_ahead};
+    return {base_ + head * head_, at.data(), count, width_ / cpu_chunk};
+  }
+  /// Asks for rows that are read soon: those of \p keys keys, the first one `cpu_tile_ahead` after key \p first, in all of
+  /// \p heads. Of them turn number \p turn, of as many turns as heads, so that one can follow each head's arithmetic.
+  ///
+  /// Turns go in the order of memory, whatever the order of the arithmetic: then the processor's own prefetching goes
+  /// along, instead of being led astray by jumps from token to token. Into the second level: the first one has too few
+  /// slots for lines on their way. (Inlined by force: gcc drops calls of functions that do nothing but prefetch.)
+  [[gnu::always_inline]] void ask_ahead(cpu_places const& at, std::size_t first, std::size_t keys, std::size_t turn,
+                                        cpu_head_range heads) const noexcept {
+    constexpr std::size_t line = 64;
+    auto const count = std::size_t{heads.last - heads.first};
+    auto const bytes = width_ * bytes_;
+    auto const by_token = head_ < token_; // the heads of a token lie side by side
+    auto head = by_token ? turn * keys % count : turn;
+    auto const* place = at.data() + first + cpu_tile_ahead + (by_token ? turn * keys / count : 0);
+    for (std::size_t i = 0; i < keys; ++i) {
+      auto const* const from = base_ + (heads.first + head) * head_ + *place;
+      for (std::size_t b = 0; b < bytes; b += line) { __builtin_prefetch(from + b, 0, 2); }
+      if (by_token && ++head < count) { continue; }
+      if (by_token) { head = 0; }
+      ++place;
+    }
   }
   /// Factors of the rows. \pre `has_row_scales()`
   void row_scales(cpu_tile const& tile, std::uint32_t head, float* out) const noexcept {
