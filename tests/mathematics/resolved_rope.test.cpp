@@ -282,7 +282,7 @@ TEST_CASE("S32: impossible position rules are refused with the reason") {
   refused(lists, "short_divisors must be positive");
 }
 
-TEST_CASE("S32: a request's parameters are fixed, a change reports what to rebuild") {
+TEST_CASE("S32: a request's parameters are fixed, a change reports what to rebuild (cases 69, 70)") {
   auto const none = position_interval{};
   auto const all_of = [](std::uint32_t n) { return position_interval{.begin = token_pos{0}, .end = token_pos{n}}; };
   auto const want = [](std::uint32_t cached, std::uint32_t length) {
