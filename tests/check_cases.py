@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Every failure case of the sections that the storage core answers for stands in the name of a test ("case 21: ...",
+"""Every failure case of the sections that the storage core and the layer groups answer for stands in the name of a test ("case 21: ...",
 "(cases 121, 122)"), in the comment of a compile-fail test, or in tests/pending.txt with the room it waits for.
 
 usage: check_cases.py [--list]
@@ -12,9 +12,11 @@ import sys
 TESTS = pathlib.Path(__file__).resolve().parent
 SECTIONS = {  # section: first and last case
     "A identity": (1, 4), "H full hit": (21, 24), "I partial blocks": (25, 28), "J publish": (29, 32), "K references": (33, 38),
-    "U rows": (75, 78), "V speculation": (79, 82), "W forks": (83, 84), "X turns": (85, 86), "AC eviction": (105, 110),
-    "AE overflow": (115, 116), "AF zero": (117, 118), "AH block sizes": (121, 124), "AI stale data": (125, 128),
-    "AL cross caches": (135, 136), "AM reference counts": (137, 138)}
+    "O windows": (53, 56), "P block sizes of groups": (57, 60), "Q rings": (61, 66), "R sinks": (67, 68), "S position rules": (69, 70),
+    "T position edits": (71, 74), "U rows": (75, 78), "V speculation": (79, 82), "W forks": (83, 84), "X turns": (85, 86),
+    "AC eviction": (105, 110), "AE overflow": (115, 116), "AF zero": (117, 118), "AG long windows": (119, 120),
+    "AH block sizes": (121, 124), "AI stale data": (125, 128), "AJ every position": (129, 130), "AL cross caches": (135, 136),
+    "AM reference counts": (137, 138), "AO shared layers": (143, 144)}
 
 
 def numbers(text: str) -> set[int]:

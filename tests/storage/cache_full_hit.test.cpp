@@ -272,3 +272,29 @@ TEST_CASE("case 129: a request that needs every position computes every position
   e.release(alone);
   CHECK(e.hit(secret) == 0);
 }
+
+TEST_CASE("case 130: whoever needs every output gets every position, at any length, and counts no hit") {
+  auto e = engine<>{pool_of(64)};
+  e.keep(ascending(60));
+  for (auto const length : {55U, 56U, 57U}) {
+    auto const prompt = ascending(length);
+    auto wanted = admit_request{};
+    wanted.scope = e.scope;
+    wanted.prompt = prompt;
+    wanted.max_output = token_count{1};
+    wanted.reuse = reuse_rule::write_only;
+    auto const before = e.cache.statistics();
+    auto r = e.admit(wanted);
+    auto const items = std::vector<engine<>::work>{{&r, prompt}};
+    auto planned = e.plan(items);
+    CHECK(planned.view().row_queries(0) == static_cast<std::int32_t>(length)); // an output for each
+    e.execute(planned, items);
+    e.commit(std::move(planned), items);
+    auto const done = e.cache.statistics() - before;
+    CHECK(done.hit_tokens == 0);
+    CHECK(done.computed_tokens == length);
+    CHECK(done.prompt_tokens == length);
+    CHECK(done.published_blocks == 0); // it is there already
+    e.release(r);
+  }
+}

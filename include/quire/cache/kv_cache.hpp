@@ -482,6 +482,9 @@ public:
   }
   /// [tokens] per block.
   [[nodiscard]] auto block_tokens() const -> token_count { return token_count{state_->core.geometry().block_tokens()}; }
+  /// [tokens] of the smallest prefix that can be found again, and what every hit is a multiple of (less the last position of a
+  /// whole prompt, S22): the least common multiple of the groups' block sizes. \source S29; case 59
+  [[nodiscard]] auto reuse_alignment() const -> token_count { return token_count{state_->core.alignment()}; }
   /// State of \p block in its life cycle. \pre it belongs to the pool.
   [[nodiscard]] auto block_state_of(block_id block) const { return state_->core.pool().state(block); }
   /// [blocks] of layer group \p group: in its pool, free, and idle (found by matches, held by nobody).

@@ -196,6 +196,8 @@ public:
     return w == no_window ? std::nullopt : std::optional<std::size_t>{w};
   }
   [[nodiscard]] auto window(std::size_t w) const noexcept -> window_type const& { return windows_[w]; }
+  /// [tokens] that a hit is a multiple of.
+  [[nodiscard]] auto alignment() const noexcept -> std::uint32_t { return alignment_; }
   /// The first length from \p target on to which \p record can be cut back and go on; none if there is none.
   [[nodiscard]] auto resumable(record_type const& record, std::uint32_t target) const -> std::optional<std::uint32_t>;
 

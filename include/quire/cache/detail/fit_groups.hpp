@@ -90,15 +90,18 @@ private:
                          std::to_string(context.value()) + " tokens, which takes " + std::to_string(each) +
                          " over all layer groups: give it at least that many"};
     }
+    // Without a group that keeps everything, the windows share the rest as they share a sequence.
+    auto const rest = lead_bytes() > 0 ? 0 : options_.bytes.value() % each;
     auto left = options_.bytes.value();
     std::uint64_t windows = 0;
     for (std::size_t g = 0; g < groups_.size(); ++g) {
       if (groups_[g].keeps.keeps_all()) { continue; }
-      groups_[g].blocks = fill(peak(g, context) * sequences, 1);
+      auto const most = peak(g, context);
+      groups_[g].blocks = fill(most * sequences + checked_mul(most, rest, "bytes of a sequence") / each, 1);
       windows += groups_[g].blocks.value();
       left -= groups_[g].blocks.value() * bytes_[g];
     }
-    // Without a group that keeps everything, the index has blocks of its own, which cost no cache memory.
+    // The index of such a cache has blocks of its own, which cost no cache memory.
     options_.blocks = lead_bytes() > 0 ? fill(left, lead_bytes()) : fill(4 * windows, 1);
   }
   [[nodiscard]] static auto fill(std::uint64_t bytes, std::uint64_t each) -> block_count {
