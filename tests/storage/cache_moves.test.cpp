@@ -269,19 +269,22 @@ TEST_CASE("S18: whoever attached what a lost timeline never finished is cut back
 }
 
 TEST_CASE("S18: what was finished below a block that a lost timeline never finished leaves the cache with it") {
-  auto e = engine<on_timelines<2>>{pool_of(16)};
+  auto e = engine<on_timelines<2>>{pool_of(32)};
   auto writer = e.admit(ascending(6), 4);
   auto const prompt = joined(ascending(4), ascending(6, 50));
+  auto const branch = joined(ascending(4), ascending(6, 80));
   auto other = e.admit(prompt, 4); // finds nothing: it computes a block like the writer's, and one behind it
+  auto third = e.admit(branch, 4); // the same, so that the two do not become one run with the writer's
   e.prefill(writer, ascending(6), e.cache.fence().issue(t0), t0);
   auto const until = e.cache.fence().issue(t1);
-  e.prefill(other, prompt, until, t1);
+  e.step({{&other, prompt}, {&third, branch}}, until, t1);
   e.cache.fence().complete(t1, until);
-  CHECK(e.cache.cached_blocks() == block_count{2});
+  CHECK(e.cache.cached_blocks() == block_count{3});
   REQUIRE(e.cache.abandon(t0).has_value());
   check(e.cache);
   CHECK(e.cache.cached_blocks() == block_count{0});
   CHECK(e.hit(prompt) == 0);
+  CHECK(e.hit(branch) == 0);
 }
 
 TEST_CASE("S18: a timeline is not given up while a plan is open") {
