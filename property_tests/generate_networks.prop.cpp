@@ -60,6 +60,7 @@ auto any_sizes() -> quire_test::network_sizes {
                                        .value_width = 1 + one_of(8),
                                        .rank = one_of(3) == 0 ? 1 + one_of(6) : 0,
                                        .rules = {any_rule(), any_rule()},
+                                       .mixed = one_of(2) == 0,
                                        .seed = one_of(100'000)};
   auto const layout = one_of(2) == 0 ? rope_layout::interleaved : rope_layout::half_split;
   switch (one_of(3)) {
@@ -85,6 +86,7 @@ auto text_of(quire_test::network_sizes const& s) -> std::string {
              " heads of " + std::to_string(s.key_width) + " and " + std::to_string(s.value_width) + ", hidden " +
              std::to_string(s.hidden) + ", rank " + std::to_string(s.rank) + ", rope " + std::to_string(s.rope.width) +
              " " + std::string{name_of(s.rope.layout)} + ", seed " + std::to_string(s.seed);
+  out += s.mixed ? ", mixed" : "";
   for (auto const& rule : s.rules) {
     out += ", " + std::string{name_of(rule.pattern)} + " " + std::to_string(rule.extent.value()) + "+" +
            std::to_string(rule.sinks.value()) + (rule.alibi ? " alibi" : "") + (rule.soft_cap > 0 ? " capped" : "");
@@ -111,7 +113,11 @@ void any_schedule(dtype stored) {
                                      .kept_outputs = one_of(3)};
   RC_LOG() << text_of(network.sizes()) << "; " << blocks.value() << " blocks of " << unit.value() << ", chunk "
            << how.chunk.value() << ", members " << how.max_members << ", draft " << how.draft.value() << '\n';
-  auto cache = kv_cache<optimistic_policies>{cache_options{.blocks = blocks, .block_tokens = unit}};
+  auto cache =
+      kv_cache<optimistic_policies>{cache_options{.blocks = blocks,
+                                                  .block_tokens = unit,
+                                                  .rebuild = one_of(2) == 0 ? network.sizes().rebuild() : token_count{},
+                                                  .groups = network.sizes().groups()}};
   auto const scope = cache.open_scope(compute_identity{quire_test::some_fields()}, quire_test::domain_of("a"));
   auto model = paged_network<Backend>{network, blocks, unit, stored};
   auto g = generator<kv_cache<optimistic_policies>, paged_network<Backend>, no_clock, lookup_drafter>{

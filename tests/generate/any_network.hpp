@@ -21,8 +21,11 @@
 #include <quire/attention/oracle_backend.hpp>
 #include <quire/attention/resolved_rope.hpp>
 #include <quire/attention/strided_tensor.hpp>
+#include <quire/cache/cache_group.hpp>
+#include <quire/core/types.hpp>
 #include <quire/generate/concepts.hpp>
 #include <quire/generate/forward_batch.hpp>
+#include <quire/model/retention.hpp>
 #include <quire/view/host_executor.hpp>
 
 #include "mathematics/numbers.hpp"
@@ -52,11 +55,32 @@ struct network_sizes {
   std::uint32_t rank = 0;        ///< r_c; 0 = keys and values per head.
   quire::rope_config rope = {};  ///< Width 0 = none; of a latent network its width is d_R.
   std::vector<quire::attention_rule> rules = {quire::attention_rule::causal()}; ///< Of the layers, in turn.
+  bool mixed = false; ///< Layers keep what their rule sees, in a group for each rule; else everything.
   std::uint64_t seed = 1;
 
   [[nodiscard]] auto latent() const -> bool { return rank > 0; }
   [[nodiscard]] auto rule(std::size_t layer) const -> quire::attention_rule const& {
     return rules[layer % rules.size()];
+  }
+  /// Layer groups: one for all layers, or one for each of `rules`.
+  [[nodiscard]] auto group(std::size_t layer) const -> quire::group_id {
+    return quire::group_id{mixed ? static_cast<std::uint32_t>(layer % rules.size()) : 0U};
+  }
+  [[nodiscard]] auto groups() const -> std::vector<quire::cache_group> {
+    std::vector<quire::cache_group> out;
+    for (std::size_t g = 0; mixed && g < std::min<std::size_t>(rules.size(), layers); ++g) {
+      out.push_back({.keeps = quire::retention::of(rules[g]), .blocks = {}, .block_tokens = {}});
+    }
+    return out;
+  }
+  /// [tokens] that rebuild lost windows exactly: each layer reaches back from where the one above it begins. \source S28
+  [[nodiscard]] auto rebuild() const -> quire::token_count {
+    auto out = quire::token_count{};
+    for (std::size_t layer = 0; layer < layers; ++layer) {
+      auto const keeps = quire::retention::of(rule(layer));
+      if (!keeps.keeps_all()) { out += keeps.extent - quire::token_count{1}; }
+    }
+    return out;
   }
   [[nodiscard]] auto query_width() const -> std::uint32_t { return key_width + (latent() ? rope.width : 0U); }
 };
@@ -263,8 +287,9 @@ public:
       auto const width = std::size_t{p.query_heads} * p.value_width;
       std::vector<real> mixed(n * width);
       auto const id = quire::layer_id{layer};
-      if (auto const done = backend_.write(id, batch.view, {.key = k, .value = v}); !done) { return done; }
-      if (auto const done = backend_.attend(id, batch.view, {.query = q}, {.output = mixed}); !done) { return done; }
+      auto const& view = batch.view_of(s.group(layer));
+      if (auto const done = backend_.write(id, view, {.key = k, .value = v}); !done) { return done; }
+      if (auto const done = backend_.attend(id, view, {.query = q}, {.output = mixed}); !done) { return done; }
       for (std::size_t i = 0; i < n; ++i) {
         auto const begin = mixed.begin() + static_cast<std::ptrdiff_t>(i * width);
         auto const row = std::vector<real>(begin, begin + static_cast<std::ptrdiff_t>(width));
@@ -303,6 +328,7 @@ private:
         }
       };
       out.push_back({.params = p, .key = plane(2 * layer, p.key_width)});
+      out.back().group = network.sizes().group(layer);
       if (!network.sizes().latent()) { out.back().value = plane(2 * layer + 1, p.value_width); }
     }
     return out;

@@ -168,7 +168,7 @@ private:
     QUIRE_EXPECTS(!view.query_start.empty());
     if (positions) {
       auto const checked = validate(
-          view, {.pool = block_count{layer.key.layout.blocks}, .holes = layer.params.rule.sinks != token_count{}});
+          view, {.pool = block_count{layer.key.layout.blocks}, .holes = !retention::of(layer.params.rule).keeps_all()});
       QUIRE_EXPECTS(checked.has_value());
     }
   }

@@ -157,12 +157,12 @@ public:
     [[nodiscard]] auto length() const -> token_count { return token_count{record().state.committed}; }
     /// [tokens] committed whose ids are known.
     [[nodiscard]] auto resolved() const -> token_count { return token_count{record().state.known}; }
-    /// [blocks] in its table, an open plan's included.
-    [[nodiscard]] auto blocks() const -> std::span<block_id const> { return record().state.table.blocks(); }
+    /// [blocks] in its table of group 0, an open plan's included.
+    [[nodiscard]] auto blocks() const -> std::span<block_id const> { return blocks(group_id{0}); }
     /// [blocks] in its table of layer group \p group; `none()` where a window has given a block up.
     [[nodiscard]] auto blocks(group_id group) const -> std::span<block_id const> {
       auto const w = state_->core.window_number(group);
-      return w ? std::span<block_id const>{record().groups[*w].blocks} : blocks();
+      return w ? std::span<block_id const>{record().groups[*w].blocks} : record().state.table.blocks();
     }
     /// [blocks] of them that other sequences can match.
     [[nodiscard]] auto shared_blocks() const -> block_count {
@@ -242,8 +242,8 @@ public:
       guard const hold{*state_};
       return state_->core.launch(s);
     }
-    /// What the backend reads and writes; immutable until the ticket given at commit is reached.
-    [[nodiscard]] auto view() const -> batch_view const& { return slot().view; }
+    /// What the backend reads and writes for the layers of group 0; immutable until the ticket given at commit is reached.
+    [[nodiscard]] auto view() const -> batch_view const& { return view(group_id{0}); }
     /// The same for the layers of \p group. Of a window, cells are -1 where no query of the step can see.
     [[nodiscard]] auto view(group_id group) const -> batch_view const& {
       auto const w = state_->core.window_number(group);
@@ -487,6 +487,10 @@ public:
   [[nodiscard]] auto reuse_alignment() const -> token_count { return token_count{state_->core.alignment()}; }
   /// State of \p block in its life cycle. \pre it belongs to the pool.
   [[nodiscard]] auto block_state_of(block_id block) const { return state_->core.pool().state(block); }
+  /// Layer groups.
+  [[nodiscard]] auto groups() const -> std::uint32_t {
+    return static_cast<std::uint32_t>(state_->core.options().groups.size());
+  }
   /// [blocks] of layer group \p group: in its pool, free, and idle (found by matches, held by nobody).
   [[nodiscard]] auto capacity(group_id group) const -> block_count {
     auto const w = state_->core.window_number(group);

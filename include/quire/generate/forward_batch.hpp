@@ -23,6 +23,8 @@ namespace quire {
 struct forward_batch {
   /// Slots to write, tables and lengths to read.
   batch_view const& view;
+  /// \shape [G] the same for each layer group, by number; empty if there is one only. Ask `view_of`.
+  std::span<batch_view const> groups = {};
   /// \shape [Σq] token of each new position.
   std::span<token_id const> tokens = {};
   /// \shape [W] indices into `tokens`, ascending: the positions whose logits are wanted. May be empty.
@@ -33,6 +35,10 @@ struct forward_batch {
   /// is never an identity (S19). May be empty where nobody needs it.
   std::span<generation_id const> of = {};
 
+  /// What the layers of \p group read and write.
+  [[nodiscard]] auto view_of(group_id group) const noexcept -> batch_view const& {
+    return groups.empty() ? view : groups[group.value()];
+  }
   /// Logits of wanted position number \p i. \pre `i < wanted.size()`
   [[nodiscard]] auto logits_of(std::size_t i) const noexcept -> std::span<float> {
     auto const width = logits.size() / wanted.size();

@@ -150,10 +150,14 @@ public:
     auto plan = cache_->plan_step(items_);
     if (!plan) { return refuse(plan.error()); }
     prepare(plan->results());
+    views_.clear();
+    for (std::uint32_t g = 0; cache_->groups() > 1 && g < cache_->groups(); ++g) {
+      views_.push_back(plan->view(group_id{g}));
+    }
     if (auto const done = model_->run(plan->launch()); !done) { return refuse(done.error()); } // the plan drops itself
     if (!tokens_.empty()) {
-      auto const batch =
-          forward_batch{.view = plan->view(), .tokens = tokens_, .wanted = wanted_, .logits = logits_, .of = of_};
+      auto const batch = forward_batch{
+          .view = plan->view(), .groups = views_, .tokens = tokens_, .wanted = wanted_, .logits = logits_, .of = of_};
       if (auto const done = model_->forward(batch); !done) { return refuse(done.error()); }
     }
     static_cast<void>(cache_->commit(std::move(*plan))); // nothing can have ended it meanwhile
@@ -596,6 +600,7 @@ private:
   auto answer_from_kept(member& m) -> bool {
     auto const prompt = m.result.state.prompt.size();
     if (options_.kept_outputs == 0 || m.text.size() != prompt) { return false; }
+    if (m.seq.length().value() + std::size_t{1} != prompt) { return false; } // windows want more computed again
     if (std::size_t{m.seq.shared_blocks().value()} * cache_->block_tokens().value() != prompt) { return false; }
     auto const found = kept_.find(m.request.scope, m.result.state.prompt);
     if (found.empty()) { return false; }
@@ -633,6 +638,7 @@ private:
   std::vector<token_id> tokens_;
   std::vector<std::uint32_t> wanted_;
   std::vector<generation_id> of_;
+  std::vector<batch_view> views_; // by layer group, if there are several
   std::vector<float> logits_;
   std::deque<std::vector<float>> kept_copies_;
   std::vector<emitted_token> emitted_;
