@@ -21,7 +21,6 @@ using quire_test::group_of;
 using quire_test::groups_of;
 using quire_test::head;
 using quire_test::joined;
-using quire_test::tail;
 using quire_test::text;
 using quire_test::tokens;
 using quire_test::window_of;

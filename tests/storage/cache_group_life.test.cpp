@@ -174,6 +174,43 @@ TEST_CASE("S17: a request that a window's pool has no room for now is refused wi
   CHECK(e.ask(e.wanted(ascending(4, 500), 16)).has_value());
 }
 
+TEST_CASE("S17: window blocks that a hit attaches are not available to it besides") {
+  // Five blocks: one is held and one promised to somebody, two hang. A hit of 8 attaches one of these and wants three more.
+  auto options = groups_of(64, {group_of({}), group_of(window_of(5), 5)});
+  options.max_append = token_count{4};
+  auto e = group_engine<>{options};
+  auto const prompt = ascending(9);
+  {
+    auto first = e.admit(prompt);
+    e.prefill(first, prompt, 4);
+  }
+  REQUIRE(e.figures(1) == quire_test::group_figures{3, 2, 0});
+  auto other = e.serve({500});
+  REQUIRE(e.figures(1) == quire_test::group_figures{2, 2, 1});
+  auto const refused = e.ask(e.wanted(prompt));
+  REQUIRE_FALSE(refused.has_value());
+  CHECK(refused.error().code == errc::no_blocks);
+  CHECK(refused.error().available == block_count{4});
+  e.release(other);
+  CHECK(e.hit(prompt) == 8);
+}
+
+TEST_CASE("S17: a cut that would promise more of a window's pool than there is is refused") {
+  auto e = group_engine<>{groups_of(64, {group_of({}), group_of(window_of(100), 6)})};
+  auto parent = e.serve(ascending(8), 4); // two blocks of four
+  auto child = e.fork(parent, 8);         // the same two, and two more promised
+  REQUIRE(e.figures(1) == quire_test::group_figures{4, 0, 4});
+  auto const refused = e.cache.truncate(parent.seq, tokens(4)); // its second block stays with the child
+  REQUIRE_FALSE(refused.has_value());
+  CHECK(refused.error() == errc::no_blocks);
+  CHECK(parent.seq.length() == token_count{8});
+  check(e.cache);
+  CHECK(e.figures(1) == quire_test::group_figures{4, 0, 4});
+  e.release(child);
+  e.truncate(parent, 4);
+  e.step({{&parent, {50, 51, 52, 53, 54}}});
+}
+
 TEST_CASE("S17: whoever is let in finishes, whatever else runs, in every group") {
   auto options = groups_of(64, {group_of({}), group_of(window_of(5), 13), group_of(chunks_of(6), 13, 3)});
   options.max_append = token_count{3};

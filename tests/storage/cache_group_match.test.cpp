@@ -11,8 +11,8 @@
 #include <cstdint>
 #include <numeric>
 #include <span>
-#include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 namespace {

@@ -19,7 +19,6 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>

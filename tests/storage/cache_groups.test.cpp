@@ -13,6 +13,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <span>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -271,6 +273,10 @@ TEST_CASE("S27: views show holes where nothing is seen, and their deltas bring a
         for (std::size_t j = 0; j < seen.size(); ++j) {
           if (j < first / unit) { REQUIRE_FALSE(seen[j]); }
           if (j >= first / unit && seen[j]) { REQUIRE(cells[j - first / unit] != -1); }
+          if (j >= first / unit) { // and exactly what the sequence holds
+            auto const block = items[i].of->seq.blocks(group(g))[j];
+            REQUIRE(cells[j - first / unit] == (block ? static_cast<std::int32_t>(block.value()) : -1));
+          }
         }
         if (g > 0) { // a window's view does not widen with the text
           REQUIRE((e.keeps(g).sinks.value() > 0 || view.max_blocks <= 24));
