@@ -13,14 +13,21 @@
 
 #include <quire/attention/equivalence_report.hpp>
 #include <quire/core/config_error.hpp>
+#include <quire/core/types.hpp>
+#include <quire/model/attention_rule.hpp>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include <algorithm> // std::count
+#include <charconv>
+#include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <optional>
 #include <string>
-#include <utility> // std::move
+#include <system_error> // std::errc
+#include <utility>      // std::move
 #include <vector>
 
 namespace {
@@ -38,6 +45,31 @@ auto trained_prompts() -> std::vector<std::string> {
           "Tom and Sam found a big red ball."};
 }
 
+/// "full", "window:W", "sinks:S:W" or "chunk:C".
+auto rule_of(std::string const& text) -> quire::attention_rule {
+  using quire::attention_rule;
+  auto numbers = std::vector<quire::token_count>{};
+  auto const name = text.substr(0, text.find(':'));
+  for (auto at = text.find(':'); at != std::string::npos;) {
+    auto value = std::uint32_t{};
+    auto const* const end = text.data() + text.size();
+    auto const read = std::from_chars(text.data() + at + 1, end, value);
+    if (read.ec != std::errc{} || (read.ptr != end && *read.ptr != ':')) { break; }
+    numbers.emplace_back(value);
+    at = read.ptr == end ? std::string::npos : static_cast<std::size_t>(read.ptr - text.data());
+  }
+  auto const parts = static_cast<std::size_t>(std::count(text.begin(), text.end(), ':'));
+  if (numbers.size() == parts) {
+    if (name == "full" && parts == 0) { return attention_rule::causal(); }
+    if (name == "window" && parts == 1) { return attention_rule::sliding_window(numbers[0]); }
+    if (name == "sinks" && parts == 2) {
+      return attention_rule::sink_window({.sinks = numbers[0], .window = numbers[1]});
+    }
+    if (name == "chunk" && parts == 1) { return attention_rule::chunked(numbers[0]); }
+  }
+  throw input_error{"--retention " + text + ": use full, window:W, sinks:S:W or chunk:C with whole numbers"};
+}
+
 auto run(llama2::options wanted) -> int {
   auto file = std::optional<llama2::checkpoint>{};
   auto words = std::optional<llama2::tokenizer>{};
@@ -53,6 +85,7 @@ auto run(llama2::options wanted) -> int {
     words.emplace(llama2::tokenizer::read(wanted.tokenizer, file->shape().vocabulary));
     if (wanted.prompts.empty()) { wanted.prompts = trained_prompts(); }
   }
+  file->let_odd_layers_see(rule_of(wanted.retention));
   auto const& shape = file->shape();
   fmt::print("{}: {} layers, {} query heads on {} KV heads, width {}, {} words, {} positions\n\n",
              wanted.model.empty() ? "A built-in network, not trained" : wanted.model, shape.layers, shape.heads,
@@ -81,6 +114,11 @@ auto main(int argc, char** argv) -> int {
   app.add_option("--tokenizer", wanted.tokenizer, "its tokenizer file");
   app.add_option("--prompt", wanted.prompts, "text to go on with; may be given more than once")
       ->allow_extra_args(false);
+  app.add_option(
+         "--retention", wanted.retention,
+         "what the odd layers see and keep: full, window:W, sinks:S:W or chunk:C; with a checkpoint that was not\n"
+         "trained so, it is another model")
+      ->capture_default_str();
   app.add_option("--json", wanted.json, "write the report to this file");
   app.add_option("--block-tokens", wanted.block_tokens, "tokens per block")
       ->check(CLI::Range(1U, 4096U))

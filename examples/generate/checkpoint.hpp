@@ -110,6 +110,8 @@ public:
     return checkpoint{s, tied, std::move(values)};
   }
 
+  /// Lets the odd layers see \p rule only. Where it was not trained so, that is another model.
+  auto let_odd_layers_see(quire::attention_rule const& rule) -> void { shape_.odd = rule; }
   /// Sizes.
   [[nodiscard]] auto shape() const noexcept -> network_shape const& { return shape_; }
   /// All weights, in the order of the file.

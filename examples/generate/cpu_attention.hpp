@@ -27,11 +27,11 @@ namespace llama2 {
 /// A backend for a network of \p shape whose keys and values lie in \p memory, which outlives it.
 [[nodiscard]] inline auto cpu_attention(network_shape const& shape, paged_memory& memory, quire::block_count blocks)
     -> quire::cpu_backend {
-  auto const params = quire::attention_params{.query_heads = shape.heads,
-                                              .kv_heads = shape.kv_heads,
-                                              .key_width = shape.head_size(),
-                                              .value_width = shape.head_size(),
-                                              .scale = quire::attention_params::usual_scale(shape.head_size())};
+  auto params = quire::attention_params{.query_heads = shape.heads,
+                                        .kv_heads = shape.kv_heads,
+                                        .key_width = shape.head_size(),
+                                        .value_width = shape.head_size(),
+                                        .scale = quire::attention_params::usual_scale(shape.head_size())};
   auto const plane = [&](quire::layout_role role, std::span<float> elements) {
     return quire::cpu_plane{.layout =
                                 quire::plane_layout::nhd({.role = role,
@@ -45,7 +45,9 @@ namespace llama2 {
   };
   auto layers = std::vector<quire::cpu_layer>{};
   for (std::uint32_t i = 0; i < shape.layers; ++i) {
+    params.rule = shape.rule(i);
     layers.push_back({.params = params,
+                      .group = shape.group(i),
                       .key = plane(quire::layout_role::key, memory.keys(i)),
                       .value = plane(quire::layout_role::value, memory.values(i))});
   }

@@ -57,8 +57,11 @@ struct equivalence {
     auto text = one.ids;
     auto const& output = s.result(one).state.output;
     text.insert(text.end(), output.begin(), output.end() - 1);
-    auto seq = s.cache().admit(
-        {.scope = s.scope(), .prompt = text, .max_output = quire::token_count{1}, .reuse = quire::reuse_rule::none});
+    auto seq = s.cache().admit({.scope = s.scope(),
+                                .prompt = text,
+                                .max_output = quire::token_count{1},
+                                .draft = quire::token_count{1}, // taken back below
+                                .reuse = quire::reuse_rule::none});
     if (!seq) { throw input_error{"no room to compute a text once more: " + seq.error().message()}; }
     auto logits = std::vector<float>(one.rows.size() * s.net().vocabulary());
     auto wanted = std::vector<std::uint32_t>{};
@@ -67,8 +70,12 @@ struct equivalence {
                           std::span<float> out) {
       auto const item = service::cache_type::step_item{*seq, tokens};
       auto plan = s.cache().plan_step({&item, 1});
+      auto views = std::vector<quire::batch_view>{};
+      for (std::uint32_t g = 0; plan && g < s.cache().groups(); ++g) {
+        views.push_back(plan->view(quire::group_id{g}));
+      }
       if (!plan || plan->results()[0].status != quire::errc::ok || !s.net().run(plan->launch()) ||
-          !s.net().forward({.view = plan->view(), .tokens = tokens, .wanted = rows, .logits = out}) ||
+          !s.net().forward({.view = plan->view(), .groups = views, .tokens = tokens, .wanted = rows, .logits = out}) ||
           !s.cache().commit(std::move(*plan))) {
         throw input_error{"a text could not be computed once more"};
       }
@@ -82,6 +89,7 @@ struct equivalence {
     auto const spoiled = std::size_t{seq->blocks()[0].value()} * s.memory().block_tokens() * s.memory().width();
     auto const count = std::min<std::size_t>(s.memory().block_tokens(), text.size() - 1) * s.memory().width();
     for (std::uint32_t layer = 0; layer < shape.layers; ++layer) {
+      if (shape.group(layer) != quire::group_id{0}) { continue; }
       std::fill_n(s.memory().keys(layer).begin() + static_cast<std::ptrdiff_t>(spoiled), count, 0.0F);
       std::fill_n(s.memory().values(layer).begin() + static_cast<std::ptrdiff_t>(spoiled), count, 0.0F);
     }

@@ -128,8 +128,9 @@ private:
       rotate(std::span{k_}.subspan(i * s.kv_dim(), s.kv_dim()), position);
     }
     auto const id = quire::layer_id{layer};
-    if (auto const done = attention_->write(id, batch.view, {.key = k_, .value = v_}); !done) { return done; }
-    if (auto const done = attention_->attend(id, batch.view, {.query = q_}, {.output = mixed_}); !done) { return done; }
+    auto const& view = batch.view_of(s.group(layer));
+    if (auto const done = attention_->write(id, view, {.key = k_, .value = v_}); !done) { return done; }
+    if (auto const done = attention_->attend(id, view, {.query = q_}, {.output = mixed_}); !done) { return done; }
     add_product(file_->of_layer(at.wo, layer), mixed_, n);
     return {};
   }

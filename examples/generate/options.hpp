@@ -16,6 +16,7 @@ struct options {
   std::string tokenizer = {};            ///< Its vocabulary.
   std::vector<std::string> prompts = {}; ///< Texts to go on with.
   std::string json = {};                 ///< Where to write the report for machines.
+  std::string retention = "full";        ///< What the odd layers see and keep: full, window:W, sinks:S:W or chunk:C.
   std::uint32_t block_tokens = 8;        ///< p_b.
   std::uint32_t blocks = 192;            ///< Blocks of the pool.
   std::uint32_t outputs = 64;            ///< G, at most.

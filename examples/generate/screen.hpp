@@ -44,15 +44,20 @@ public:
 
   /// One picture of a running service, at reading speed.
   auto frame() -> void {
-    auto now = picture();
+    auto now = picture(quire::group_id{0});
+    auto window = service_->cache().groups() > 1 ? picture(quire::group_id{1}) : std::vector<kind>{};
     auto const held = [](auto const& kinds) {
       return std::count_if(kinds.begin(), kinds.end(), [](auto k) { return k == one || k == shared; });
     };
-    if (held(now) > held(fullest_)) { fullest_ = now; }
+    if (held(now) > held(fullest_)) {
+      fullest_ = now;
+      fullest_window_ = window;
+    }
     if (!animated_) { return; }
     auto out = fmt::memory_buffer{};
     stories(out, true);
     pool(out, "Pool", now);
+    pool(out, window_title, window);
     accounts(out);
     show(out);
     std::this_thread::sleep_for(std::chrono::milliseconds{40});
@@ -62,7 +67,9 @@ public:
     auto out = fmt::memory_buffer{};
     stories(out, false);
     pool(out, "Pool at its fullest", fullest_);
-    pool(out, "Pool at the end", picture());
+    pool(out, window_title, fullest_window_);
+    pool(out, "Pool at the end", picture(quire::group_id{0}));
+    if (service_->cache().groups() > 1) { pool(out, window_title, picture(quire::group_id{1})); }
     accounts(out);
     show(out);
     times();
@@ -124,20 +131,22 @@ private:
     }
     if (short_lines) { line(out, ""); }
   }
+  static constexpr std::string_view window_title = "  of the odd layers";
   enum kind : std::uint8_t { free, one, shared, cached };
 
   /// What each block is doing.
-  [[nodiscard]] auto picture() const -> std::vector<kind> {
-    auto const holders = service_->holders();
+  [[nodiscard]] auto picture(quire::group_id group) const -> std::vector<kind> {
+    auto const holders = service_->holders(group);
     auto out = std::vector<kind>(holders.size(), free);
     for (std::size_t i = 0; i < holders.size(); ++i) {
-      auto const state = service_->cache().block_state_of(quire::block_id{static_cast<std::uint32_t>(i)});
+      auto const state = service_->cache().block_state_of(group, quire::block_id{static_cast<std::uint32_t>(i)});
       if (state == quire::block_state::published) { out[i] = cached; }
       if (holders[i] > 0) { out[i] = holders[i] > 1 ? shared : one; }
     }
     return out;
   }
   auto pool(fmt::memory_buffer& out, std::string_view title, std::vector<kind> const& kinds) const -> void {
+    if (kinds.empty()) { return; }
     constexpr std::string_view names[] = {"free", "private", "shared", "cached"};
     constexpr std::string_view marks[] = {"·", "▒", "█", "░"};
     constexpr int hues[] = {2, 36, 33, 32};
@@ -203,6 +212,7 @@ private:
   std::size_t width_ = 120;
   int drawn_ = 0;
   std::vector<kind> fullest_;
+  std::vector<kind> fullest_window_;
 };
 
 } // namespace llama2

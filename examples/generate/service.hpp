@@ -53,7 +53,8 @@ namespace llama2 {
 }
 
 /// Everything that cached bytes depend on (S33).
-[[nodiscard]] inline auto identity_of(checkpoint const& file, tokenizer const& words) -> quire::compute_identity {
+[[nodiscard]] inline auto identity_of(checkpoint const& file, tokenizer const& words,
+                                      std::string const& retention = "full") -> quire::compute_identity {
   auto text = std::string{};
   for (auto const& token : words.tokens()) { text += token.text + '\n'; }
   auto const& s = file.shape();
@@ -66,7 +67,7 @@ namespace llama2 {
                                   .precision = quire::compute_precision{"f32"},
                                   .format = quire::cache_format::exact("f32"),
                                   .positions = quire::position_config{rotation_of(s).canonical_bytes()},
-                                  .attention = quire::visibility_rule{"causal"},
+                                  .attention = quire::visibility_rule{"causal, odd layers " + retention},
                                   .conditions = quire::external_conditions::none()}};
 }
 
@@ -87,9 +88,9 @@ public:
 
   /// Serves \p file, whose words are \p words; both outlive it. \throws quire::config_error if an option is impossible
   service(checkpoint const& file, tokenizer const& words, options const& wanted)
-      : options_{wanted}, words_{&words}, cache_{cache_options_of(wanted)},
-        scope_{
-            cache_.open_scope(identity_of(file, words), quire::sharing_domain::public_grant(quire::grant_id{"demo"}))},
+      : options_{wanted}, words_{&words}, cache_{cache_options_of(wanted, file.shape())},
+        scope_{cache_.open_scope(identity_of(file, words, wanted.retention),
+                                 quire::sharing_domain::public_grant(quire::grant_id{"demo"}))},
         memory_{file.shape(), cache_.capacity(), cache_.block_tokens()},
         attention_{cpu_attention(file.shape(), memory_, cache_.capacity())}, network_{file, attention_},
         generator_{
@@ -129,11 +130,13 @@ public:
   [[nodiscard]] auto net() noexcept -> network_type& { return network_; }
   [[nodiscard]] auto scope() const noexcept -> quire::scope_number { return scope_; }
 
-  /// How many sequences hold each block now.
-  [[nodiscard]] auto holders() const -> std::vector<std::uint32_t> {
-    auto out = std::vector<std::uint32_t>(cache_.capacity().value());
+  /// How many sequences hold each block of \p group now.
+  [[nodiscard]] auto holders(quire::group_id group = quire::group_id{0}) const -> std::vector<std::uint32_t> {
+    auto out = std::vector<std::uint32_t>(cache_.capacity(group).value());
     for (auto const id : generator_.running()) {
-      for (auto const block : generator_.sequence_of(id)->blocks()) { ++out[block.value()]; }
+      for (auto const block : generator_.sequence_of(id)->blocks(group)) {
+        if (block) { ++out[block.value()]; }
+      }
     }
     return out;
   }
@@ -141,8 +144,9 @@ public:
   [[nodiscard]] auto peak() const noexcept -> std::pair<std::uint32_t, std::uint32_t> { return peak_; }
 
 private:
-  static auto cache_options_of(options const& o) -> quire::cache_options {
+  static auto cache_options_of(options const& o, network_shape const& shape) -> quire::cache_options {
     auto out = quire::cache_options{};
+    out.groups = shape.groups();
     out.blocks = quire::block_count{o.blocks};
     out.block_tokens = quire::token_count{o.block_tokens};
     return out;

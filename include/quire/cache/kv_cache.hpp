@@ -511,6 +511,11 @@ public:
     auto const w = state_->core.window_number(group);
     return w ? block_count{state_->core.window(*w).promised()} : promised_blocks();
   }
+  /// State of \p block of layer group \p group. \pre it belongs to the group's pool.
+  [[nodiscard]] auto block_state_of(group_id group, block_id block) const {
+    auto const w = state_->core.window_number(group);
+    return w ? state_->core.window(*w).pool().state(block) : block_state_of(block);
+  }
   /// The prefix index, to look up keys and digests; do not change it.
   [[nodiscard]] auto index() const -> index_type const& { return state_->core.index(); }
   /// The eviction policy, for those that must be told something (`optimal_eviction`).
