@@ -27,7 +27,7 @@ constexpr std::uint32_t prompt_tokens = 8192;
 class cached_prompt {
 public:
   explicit cached_prompt(std::vector<quire::cache_group> groups)
-      : fixture_{{.blocks = quire::block_count{4096}, .groups = std::move(groups)}},
+      : fixture_{{.blocks = quire::block_count{4096}, .max_append = {}, .groups = std::move(groups)}},
         prompt_{random_tokens(random_, prompt_tokens + 1)} {
     fixture_.prefill(fixture_.admit(prompt_, 1), prompt_);
   }

@@ -48,8 +48,8 @@ struct cache_options {
   std::uint32_t batch_buffers = 2;      ///< Views that may be in flight at once.
   bool skip_writes = true;              ///< The backend honours slot −1; if not, a full hit copies one block (S22).
   scrub_rule scrub = scrub_rule::never; ///< When blocks are scrubbed.
-  token_count max_append{};             ///< [tokens] one step adds to a sequence at most, which bounds what its windows
-                                        ///< hold at once; 0 = as many as its budget.
+  token_count max_append{2048};         ///< [tokens] one step adds to a sequence at most, if there are groups that give
+                                        ///< blocks up: it bounds what their windows hold at once. 0 = no bound.
   token_count rebuild{}; ///< [tokens] to compute again so that lost windows are exact, N_w · (w − 1); 0 = a hit
                          ///< ends where a window was lost. With a model it is the model's (S28).
   std::vector<cache_group> groups{}; ///< Layer groups by number; empty = one that keeps everything. `blocks` are those

@@ -487,6 +487,8 @@ public:
   [[nodiscard]] auto reuse_alignment() const -> token_count { return token_count{state_->core.alignment()}; }
   /// State of \p block in its life cycle. \pre it belongs to the pool.
   [[nodiscard]] auto block_state_of(block_id block) const { return state_->core.pool().state(block); }
+  /// [tokens] that one step may add to a sequence, within its budget.
+  [[nodiscard]] auto append_limit() const -> token_count { return token_count{state_->core.append_limit()}; }
   /// Layer groups.
   [[nodiscard]] auto groups() const -> std::uint32_t {
     return static_cast<std::uint32_t>(state_->core.options().groups.size());

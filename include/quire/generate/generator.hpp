@@ -469,7 +469,8 @@ private:
       m->guesses.clear();
       auto const length = m->seq.length().value();
       auto const pending = static_cast<std::uint32_t>(m->text.size()) - length;
-      auto const q = options_.chunk == token_count{} ? pending : std::min(pending, options_.chunk.value());
+      auto q = options_.chunk == token_count{} ? pending : std::min(pending, options_.chunk.value());
+      q = std::min(q, cache_->append_limit().value());
       auto const guesses = pending == 1 && m->closing == stop_reason::none ? guess(*m) : 0U;
       auto const reaches_end = q == pending && m->closing == stop_reason::none;
       rows_.push_back({m, length, q + guesses, reaches_end ? 1 + guesses : 0, 0, errc::ok});

@@ -98,7 +98,7 @@ auto cache_core<Policies>::admit(admit_request const& request) -> expected<recor
     } else {
       here = window.find(table, s.table.blocks(), p, attached_to(window, p, from.tokens));
     }
-    auto const reach = table.budget = window.budget(limit, append_limit(limit), request.draft.value());
+    auto const reach = table.budget = window.budget(limit, append_limit(), request.draft.value());
     auto const prompt_blocks = std::min(reach, window.geometry().blocks(p));
     auto const wanted =
         admission_query{block_count{prompt_blocks - std::min(here.blocks, prompt_blocks)},

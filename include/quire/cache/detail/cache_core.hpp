@@ -189,6 +189,11 @@ public:
     return i;
   }
 
+  /// [tokens] that a step may add to a sequence.
+  [[nodiscard]] auto append_limit() const noexcept -> std::uint32_t {
+    auto const bounded = !windows_.empty() && options_.max_append != token_count{};
+    return bounded ? options_.max_append.value() : static_cast<std::uint32_t>(max_positions);
+  }
   /// The window group with number \p group; null if that group keeps everything. \pre there is such a group
   [[nodiscard]] auto window_number(group_id group) const -> std::optional<std::size_t> {
     QUIRE_EXPECTS(group.value() < window_of_.size());
@@ -287,10 +292,6 @@ private:
   // --- window groups ------------------------------------------------------------------------------------------------
   /// Makes the groups of the options: those that keep everything share the lead table.
   auto add_groups(block_count lead) -> void;
-  /// [tokens] that a step may add to a sequence.
-  [[nodiscard]] auto append_limit(std::uint64_t limit) const noexcept -> std::uint64_t {
-    return options_.max_append == token_count{} ? limit : options_.max_append.value();
-  }
   /// \throws std::bad_alloc; nothing has changed then.
   auto reserve_tables(record_type& record, std::uint32_t limit) -> void {
     for (std::size_t g = 0; g < windows_.size(); ++g) {

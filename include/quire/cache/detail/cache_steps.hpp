@@ -320,7 +320,7 @@ auto cache_core<Policies>::add_item(slot_type& slot, record_type& record, std::u
   }
   if (record.epoch < restart_below_) { return errc::stale_epoch; }
   if (std::uint64_t{s.committed} + q > record.limit) { return errc::over_budget; }
-  if (!windows_.empty() && q > append_limit(record.limit)) { return errc::beyond_append; }
+  if (q > append_limit()) { return errc::beyond_append; }
   if (!ids.empty() && s.known != s.committed) { return errc::unresolved; }
   // A skipped write is right for the token that is stored there; another one is written, into a copy.
   auto const diverges = s.skips() > 0 && !ids.empty() && other_tokens(s, ids);
