@@ -61,6 +61,19 @@ TEMPLATE_TEST_CASE("case 29: of two equal prompts in one step each computes its 
   CHECK(e.hit(joined(prompt, {7})) == 32);
 }
 
+TEMPLATE_TEST_CASE("case 29: an equal block that nobody uses any more makes room for the later one", "",
+                   default_policies, flat_fifo) {
+  auto e = engine<TestType>{pool_of(16)};
+  auto a = e.admit(ascending(9));
+  auto b = e.admit(ascending(9));
+  e.prefill(a, ascending(9));
+  e.release(a);
+  e.prefill(b, ascending(9));
+  CHECK(e.cache.cached_blocks() == block_count{2});
+  CHECK(e.cache.free_blocks() == block_count{13}); // the two of a are free again
+  e.read(b);
+}
+
 TEMPLATE_TEST_CASE("case 30: taking a block for writing removes its identity in the same operation", "",
                    default_policies, flat_fifo) {
   auto e = engine<TestType>{pool_of(4)};
