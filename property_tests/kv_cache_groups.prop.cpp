@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Caches with several layer groups: whatever is admitted, shared, forked, cut, dropped and moved, every query of every
 // group reads exactly what its attention rule lets it see (S27, S29, S30, B8).
+#include <quire/block/group_allocation.hpp>
+#include <quire/block/partitioned_memory.hpp>
 #include <quire/block/ticket_fence.hpp>
+#include <quire/block/two_level_memory.hpp>
+#include <quire/block/uniform_memory.hpp>
 #include <quire/cache/kv_cache.hpp>
 #include <quire/model/retention.hpp>
 #include <quire/prefix/flat_index.hpp>
@@ -92,3 +96,55 @@ TEST_CASE("S29: layer groups agree with the toy on two late timelines", "[cache]
   agrees<late_policies>();
 }
 TEST_CASE("S29: layer groups agree with the toy over a flat index", "[cache][groups]") { agrees<flat_policies>(); }
+
+namespace {
+
+template <class Memory>
+struct shared_policies : quire::default_policies {
+  using allocation = quire::group_allocation<Memory>;
+};
+struct late_shared_policies : shared_policies<quire::two_level_memory> {
+  using fence = quire::ticket_fence<2>;
+};
+
+/// The same out of one memory: blocks of different sizes, and a group that keeps everything.
+auto some_shared_case() -> rc::Gen<quire_test::group_case> {
+  return rc::gen::exec([] {
+    auto c = *some_case();
+    c.groups.insert(c.groups.begin(), quire::cache_group{});
+    std::uint32_t all = 0;
+    for (auto& group : c.groups) {
+      auto const tokens = group.block_tokens == token_count{} ? c.block_tokens : group.block_tokens.value();
+      group.block_bytes = quire::byte_count{tokens * 8 * (1 + *size_below(3))};
+      all += static_cast<std::uint32_t>(group.block_bytes.value());
+    }
+    c.bytes = all * (20 + *size_below(60));
+    return c;
+  });
+}
+
+template <class Policies>
+void agrees_in_one_memory() {
+  quire_test::prop("every query reads what it may see", [] {
+    auto world = quire_test::group_world<Policies>{*some_shared_case()};
+    world.run();
+    for (auto const& [name, count] : world.seen) {
+      if (count > 0) { RC_TAG(name); }
+    }
+  });
+}
+
+} // namespace
+
+TEST_CASE("B3: layer groups in two-level memory agree with the toy", "[cache][groups]") {
+  agrees_in_one_memory<shared_policies<quire::two_level_memory>>();
+}
+TEST_CASE("B3: layer groups in two-level memory agree with the toy on two late timelines", "[cache][groups][fence]") {
+  agrees_in_one_memory<late_shared_policies>();
+}
+TEST_CASE("B3: layer groups in uniform memory agree with the toy", "[cache][groups]") {
+  agrees_in_one_memory<shared_policies<quire::uniform_memory>>();
+}
+TEST_CASE("B3: layer groups in partitioned memory agree with the toy", "[cache][groups]") {
+  agrees_in_one_memory<shared_policies<quire::partitioned_memory>>();
+}

@@ -37,6 +37,8 @@ class block_pool {
 public:
   /// States of the life cycle.
   using state_type = typename Lifecycle::state;
+  /// Where free blocks come from.
+  using allocation_type = Allocation;
   /// Events of the life cycle.
   using event_type = typename Lifecycle::event;
 

@@ -25,6 +25,8 @@ namespace quire {
 template <group_memory Memory>
 class group_allocation {
 public:
+  /// The memory.
+  using memory_type = Memory;
   /// A view of nothing: never a block. \param capacity ignored; what every allocation policy can be made from
   explicit group_allocation([[maybe_unused]] block_count capacity) noexcept {}
   /// The view of \p group. \pre it is one of the memory's

@@ -14,6 +14,7 @@ struct cache_group {
   retention keeps{};          ///< What stays. All groups that keep everything share one table.
   block_count blocks{};       ///< [blocks] in its pool; 0 = as many as `cache_options::blocks`.
   token_count block_tokens{}; ///< [tokens] per block; 0 = `cache_options::block_tokens`, which a full group must use.
+  byte_count block_bytes{};   ///< [bytes] of a block over all layers of the group; needed where groups share memory.
 
   /// Same group.
   friend constexpr auto operator==(cache_group const&, cache_group const&) noexcept -> bool = default;

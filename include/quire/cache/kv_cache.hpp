@@ -282,8 +282,8 @@ public:
   /// \throws config_error if an option is impossible or not one block fits.
   explicit kv_cache(model_spec const& model, cache_options options, digest_type digest = {},
                     admission_type admission = {}, observer_type observer = {})
-      : kv_cache{detail::group_fit{model, std::move(options)}.options(), digest, std::move(admission),
-                 std::move(observer)} {}
+      : kv_cache{detail::group_fit{model, std::move(options), core_type::shares_memory}.options(), digest,
+                 std::move(admission), std::move(observer)} {}
 
   /// The same as the constructors, with the error returned. \errors the `config_error` that was thrown
   [[nodiscard]] static auto create(model_spec const& model, cache_options const& options, digest_type digest = {},
@@ -529,7 +529,7 @@ public:
 
 private:
   static auto sized(block_count blocks) -> block_count {
-    if (blocks.value() == 0) {
+    if (blocks.value() == 0 && !core_type::shares_memory) {
       throw config_error{"kv_cache: 0 blocks: set cache_options::blocks, or give a model and cache_options::bytes"};
     }
     return blocks;

@@ -28,12 +28,25 @@ namespace quire::detail {
 template <class Policies>
 auto cache_core<Policies>::admit(admit_request const& request) -> expected<record_type*, refusal> {
   reclaim();
+  refuse_event why;
+  auto one = try_admit(request, why);
+  // Where groups share memory, idle blocks of one hold pages that another may need.
+  while (!one && one.error().code == errc::no_blocks && evict_for_others()) { one = try_admit(request, why); }
+  if (!one) {
+    stats_.on_refuse(why);
+    observe([&](auto& o) { o.on_refuse(why); });
+  }
+  return one;
+}
+
+/// One attempt; \p why is the event of a refusal, which nobody has been told of.
+template <class Policies>
+auto cache_core<Policies>::try_admit(admit_request const& request, refuse_event& why)
+    -> expected<record_type*, refusal> {
   auto const prompt = request.prompt.size();
   auto const refuse_with = [&](errc code, block_count needed = {}, block_count missing = {},
                                window_type const* of = nullptr) {
-    auto const event = refuse_event{.scope = request.scope, .reason = code, .missing = missing};
-    stats_.on_refuse(event);
-    observe([&](auto& o) { o.on_refuse(event); });
+    why = refuse_event{.scope = request.scope, .reason = code, .missing = missing};
     if (of == nullptr) {
       return tl::unexpected<refusal>{refusal{code, needed, block_count{promised_}, available(), pool_.capacity()}};
     }
@@ -80,15 +93,18 @@ auto cache_core<Policies>::admit(admit_request const& request) -> expected<recor
     return refuse_with(errc::never_fits, block_count{budget + copies});
   }
   auto const pins = index_.would_pin(found);
+  count_needs();
+  auto const idle = evictable().value() - std::min(pins.value(), evictable().value());
   auto const query =
       admission_query{block_count{geometry_.blocks(p) - hit + copies}, block_count{budget - hit + copies},
-                      block_count{promised_}, available() - std::min(pins, evictable()), pool_.capacity()};
+                      block_count{promised_}, room(0, pool_.free_blocks(), idle), pool_.capacity()};
   if (!admission_.admits(query)) {
     s.table.shrink(0);
     auto const spare = query.available - std::min(query.available, query.promised);
     return refuse_with(errc::no_blocks, query.in_total, query.in_total - std::min(spare, query.in_total));
   }
 
+  need_beside(0, promised_ + query.in_total.value(), idle);
   for (std::size_t g = 0; g < windows_.size(); ++g) {
     auto& table = record.groups[g];
     auto& window = windows_[g];
@@ -98,14 +114,17 @@ auto cache_core<Policies>::admit(admit_request const& request) -> expected<recor
     } else {
       here = window.find(table, s.table.blocks(), p, attached_to(window, p, from.tokens));
     }
-    auto const reach = table.budget = window.budget(limit, append_limit(), request.draft.value());
+    auto const reach = table.planned = window.budget(limit, append_limit(), request.draft.value());
     auto const prompt_blocks = std::min(reach, window.geometry().blocks(p));
-    auto const wanted =
-        admission_query{block_count{prompt_blocks - std::min(here.blocks, prompt_blocks)},
-                        block_count{reach - std::min(here.blocks, reach)}, block_count{window.promised()},
-                        window.available() - block_count{here.idle}, window.pool().capacity()};
+    auto const wanted = admission_query{block_count{prompt_blocks - std::min(here.idle, prompt_blocks)},
+                                        block_count{reach - std::min(here.idle, reach)}, block_count{window.promised()},
+                                        room(g + 1, window.pool().free_blocks(), window.idle().value() - here.idle),
+                                        window.pool().capacity()};
     auto const fits = reach <= window.pool().capacity().value();
-    if (fits && admission_.admits(wanted)) { continue; }
+    if (fits && admission_.admits(wanted)) {
+      need_beside(g + 1, window.promised() + wanted.in_total.value(), window.idle().value() - here.idle);
+      continue;
+    }
     s.table.shrink(0);
     for (auto& any : record.groups) { window_type::forget(any); }
     auto const spare = wanted.available - std::min(wanted.available, wanted.promised);
@@ -116,7 +135,7 @@ auto cache_core<Policies>::admit(admit_request const& request) -> expected<recor
 
   for (std::size_t g = 0; g < windows_.size(); ++g) {
     if (!from.rebuilds) { windows_[g].attach(record.groups[g]); }
-    windows_[g].allow(record.groups[g], record.groups[g].budget);
+    windows_[g].allow(record.groups[g], record.groups[g].planned);
   }
   ops_.attach(s, found, std::min(from.tokens, p - 1), options_.skip_writes);
   s.publishes = request.reuse != reuse_rule::none;
@@ -149,19 +168,23 @@ auto cache_core<Policies>::fork(record_type& parent, std::uint32_t length) -> ex
   reserve_tables(child, parent.limit);
   ops_.fork(parent.state, child.state, length);
   auto fits = true;
+  count_needs();
   for (std::size_t g = 0; g < windows_.size(); ++g) {
     auto& table = child.groups[g];
     auto const promised = block_count{windows_[g].promised()};
     windows_[g].fork(parent.groups[g], table, length);
     windows_[g].allow(table, parent.groups[g].budget);
     auto const copies = windows_[g].must_copy(table, length, false, false);
-    fits = fits && admission_.admits({block_count{copies ? 1U : 0U}, block_count{table.outstanding}, promised,
-                                      windows_[g].available(), windows_[g].pool().capacity()});
+    fits = fits && admission_.admits({block_count{copies ? 1U : 0U}, block_count{table.budget}, promised,
+                                      room(g + 1, windows_[g].pool().free_blocks(), windows_[g].idle().value()),
+                                      windows_[g].pool().capacity()});
+    need_beside(g + 1, windows_[g].promised(), windows_[g].idle().value());
   }
   child.limit = parent.limit;
   auto const owed = owes(child);
-  if (!fits || !admission_.admits({block_count{ops_.must_copy(child.state) ? 1U : 0U}, block_count{owed},
-                                   block_count{promised_}, available(), pool_.capacity()})) {
+  if (!fits ||
+      !admission_.admits({block_count{ops_.must_copy(child.state) ? 1U : 0U}, block_count{owed}, block_count{promised_},
+                          room(0, pool_.free_blocks(), evictable().value()), pool_.capacity()})) {
     ops_.drop(child.state, [](block_id) {}); // the parent holds every block: nothing retires
     for (std::size_t g = 0; g < windows_.size(); ++g) {
       windows_[g].drop(child.groups[g], [&](block_id block) { windows_[g].let_go(block); });
@@ -197,12 +220,11 @@ auto cache_core<Policies>::truncate(record_type& record, std::uint32_t length) -
   auto const settled = record.outstanding + ops_.would_free(record.state, length, retire.at_once());
   auto const owed =
       geometry_.blocks(record.limit) - geometry_.blocks(length) + (ops_.would_copy(record.state, length) ? 1U : 0U);
-  auto const query = admission_query{block_count{0}, block_count{owed - std::min(owed, settled)},
-                                     block_count{promised_}, available(), pool_.capacity()};
+  count_needs();
+  auto const query =
+      admission_query{block_count{0}, block_count{owed - std::min(owed, settled)}, block_count{promised_},
+                      room(0, pool_.free_blocks(), evictable().value()), pool_.capacity()};
   if (owed > settled && !admission_.admits(query)) { return refuse(errc::no_blocks); }
-  for (std::size_t g = 0; g < windows_.size(); ++g) {
-    if (!truncation_fits(windows_[g], record.groups[g], length, retire.at_once())) { return refuse(errc::no_blocks); }
-  }
   cut(record, length, retire);
   give_up(record, retire);
   promise(record, owes(record));

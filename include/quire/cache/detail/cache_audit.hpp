@@ -106,6 +106,11 @@ auto cache_core<Policies>::audit() const -> std::string {
     });
   }
   if (promised != promised_) { return "promised blocks are miscounted"; }
+  if constexpr (shares_memory && immediate && std::is_same_v<typename Policies::admission, reserve_all>) {
+    auto* const self = const_cast<cache_core*>(this);
+    self->count_needs();
+    if (!memory_.fits()) { return "what is promised to all groups together cannot be had"; }
+  }
   for (std::size_t g = 0; g < windows_.size(); ++g) {
     if (auto text = audit_group(g, in_index); !text.empty()) { return text; }
   }
@@ -126,7 +131,9 @@ auto cache_core<Policies>::audit() const -> std::string {
   }
   // That policy has blocks and never hands one out.
   constexpr auto denies = std::is_same_v<typename Policies::allocation, no_allocation>;
-  if ((denies ? 0 : free) != pool_.free_blocks().value()) { return "free blocks are miscounted"; }
+  if (shares_memory ? free < pool_.free_blocks().value() : (denies ? 0 : free) != pool_.free_blocks().value()) {
+    return "free blocks are miscounted";
+  }
   if (retiring != std::uint64_t{limbo_.size().value()} + lost_) {
     return "retiring blocks are neither waiting nor given up";
   }
@@ -139,7 +146,8 @@ auto cache_core<Policies>::audit_group(std::size_t g, std::span<std::uint8_t con
   auto const& window = windows_[g];
   std::vector<std::uint32_t> holders(window.pool().capacity().value());
   std::uint64_t held = 0;
-  std::uint64_t promised = 0;
+  std::uint64_t budgets = 0;
+  std::vector<std::uint32_t> users(holders.size());
   auto const check = [&](record_type const& record) -> std::string {
     auto const& s = record.state;
     auto const& table = record.groups[g];
@@ -176,9 +184,12 @@ auto cache_core<Policies>::audit_group(std::size_t g, std::span<std::uint8_t con
       if (!table.blocks[j]) { return name + ": a block of its sinks is gone"; }
     }
     held += table.held;
-    promised += table.outstanding;
-    if (table.outstanding != table.budget - std::min(table.budget, table.held)) {
-      return name + ": its promise is not what it may still take";
+    budgets += table.budget;
+    if (table.budget > 0) {
+      if (table.copy_source) { ++users[table.copy_source.value()]; }
+      for (auto const block : table.blocks) {
+        if (block) { ++users[block.value()]; }
+      }
     }
     return {};
   };
@@ -197,8 +208,14 @@ auto cache_core<Policies>::audit_group(std::size_t g, std::span<std::uint8_t con
   }
   auto const name = "group " + std::to_string(window.id().value());
   if (held != window.held()) { return name + ": held blocks are miscounted"; }
-  if (promised != window.promised()) { return name + ": promised blocks are miscounted"; }
-  return window.audit(holders, open_ != nullptr, [&](block_id lead) { // a victim of the open plan may come back
+  auto const in_use =
+      static_cast<std::uint64_t>(std::count_if(users.begin(), users.end(), [](auto n) { return n > 0; }));
+  if (window.promised() != budgets - std::min(budgets, in_use)) { return name + ": promised blocks are miscounted"; }
+  if (immediate && !shares_memory && std::is_same_v<typename Policies::admission, reserve_all> &&
+      window.promised() > window.available().value()) {
+    return name + ": more is promised than can be had";
+  }
+  return window.audit(holders, users, open_ != nullptr, [&](block_id lead) { // a victim of the open plan may come back
     return in_index[lead.value()] != 0 || pool_.state(lead) == pool_type::state_type::condemned;
   });
 }

@@ -19,6 +19,7 @@
 #include <quire/cache/detail/late_holds.hpp>
 #include <quire/cache/detail/late_pins.hpp>
 #include <quire/cache/detail/record.hpp>
+#include <quire/cache/detail/shared_memory.hpp>
 #include <quire/cache/detail/step_slot.hpp>
 #include <quire/cache/detail/window_group.hpp>
 #include <quire/cache/refusal.hpp>
@@ -79,16 +80,19 @@ public:
   using record_type = record<phase_type, timelines>;
   using slot_type = step_slot<record_type>;
   using window_type = window_group<pool_type>;
+  static constexpr bool shares_memory = shared_memory<typename Policies::allocation>::shared;
   static constexpr bool immediate = std::is_same_v<fence_type, immediate_fence>;
   static constexpr bool silent = std::is_same_v<observer_type, null_observer>; // nobody wants an event per step
 
   cache_core(block_count blocks, cache_options const& options, digest_type digest,
              typename Policies::admission admission, observer_type observer = {})
-      : options_{options}, geometry_{options.block_tokens}, pool_{blocks}, index_{blocks, options.block_tokens, digest},
-        ops_{pool_, index_, geometry_}, limbo_{immediate ? block_count{0} : blocks}, admission_{std::move(admission)},
-        observer_{std::move(observer)}, records_(at_least_one(options.max_sequences.value(), "max_sequences")) {
+      : options_{options}, geometry_{options.block_tokens}, memory_{options},
+        pool_{memory_.template pool<pool_type>(0, blocks)}, index_{pool_.capacity(), options.block_tokens, digest},
+        ops_{pool_, index_, geometry_}, limbo_{immediate ? block_count{0} : pool_.capacity()},
+        admission_{std::move(admission)}, observer_{std::move(observer)},
+        records_(at_least_one(options.max_sequences.value(), "max_sequences")) {
     at_least_one(options.max_rows.value(), "max_rows");
-    add_groups(blocks);
+    add_groups(pool_.capacity());
     for (auto i = at_least_one(options.batch_buffers, "batch_buffers"); i > 0; --i) {
       slots_.emplace_back(options.max_rows.value(), geometry_);
       slots_.back().items.reserve(options.max_rows.value());
@@ -116,6 +120,7 @@ public:
   }
 
   auto admit(admit_request const& request) -> expected<record_type*, refusal>;
+  auto try_admit(admit_request const& request, refuse_event& why) -> expected<record_type*, refusal>;
 
   /// A new sequence with the first \p length positions of \p parent.
   auto fork(record_type& parent, std::uint32_t length) -> expected<record_type*>;
@@ -327,12 +332,9 @@ private:
   }
   /// True if \p record, cut back to \p length, could go on there as far as group \p g is concerned.
   [[nodiscard]] auto goes_on(record_type const& record, std::size_t g, std::uint32_t length) const -> bool;
-  /// True if what a truncation opens again of a budget fits beside what is promised.
-  [[nodiscard]] auto truncation_fits(window_type const& window, group_table const& table, std::uint32_t length,
-                                     bool at_once) const -> bool;
   /// [blocks] that \p q more positions take from all window groups; \p why tells if that cannot be.
   [[nodiscard]] auto needs_of_groups(record_type const& record, std::uint32_t q, errc& why) const -> std::uint32_t;
-  auto reserve_in_groups(slot_type& slot, record_type& record, std::uint32_t q) -> void;
+  auto reserve_in_groups(slot_type& slot, record_type& record, std::uint32_t q, bool idle_first) -> void;
   /// What views show of \p table.
   [[nodiscard]] auto shown(group_table& table) noexcept -> batch_rows::source {
     if (table.stamp == 0) { table.stamp = ++stamps_; }
@@ -355,6 +357,11 @@ private:
   /// Gives up what no later query of \p record can see, except for what may be taken back.
   auto give_up(record_type& record, retirement const& retire) -> void;
   [[nodiscard]] auto groups_have_next(record_type& record) -> bool;
+  auto count_needs() -> void;
+  [[nodiscard]] auto room(std::size_t part, block_count own, std::uint32_t idle) -> block_count;
+  auto need_beside(std::size_t part, std::uint32_t promised, std::uint32_t idle) -> void;
+  [[nodiscard]] auto evict_for_others() -> bool;
+  [[nodiscard]] auto idle_goes_first(record_type const& record, std::uint32_t q, std::uint32_t lead, errc& why) -> bool;
   auto hang_again(record_type& record, std::uint32_t before) -> void;
   auto unhang(block_id lead) -> void {
     for (auto& window : windows_) { window.unhang(lead); }
@@ -415,11 +422,11 @@ private:
 
   [[nodiscard]] auto other_tokens(sequence_state const& s, std::span<token_id const> ids) const -> bool;
   auto add_item(slot_type& slot, record_type& record, std::uint32_t q, std::span<token_id const> ids) -> errc;
-  [[gnu::noinline]] auto reserve_with_blocks(slot_type& slot, record_type& record, std::uint32_t q, std::uint32_t need)
-      -> void;
+  [[gnu::noinline]] auto reserve_with_blocks(slot_type& slot, record_type& record, std::uint32_t q, std::uint32_t need,
+                                             bool idle_first) -> void;
 
   /// Fills `slot.fresh` with \p need blocks: free ones first, then victims. \pre that many are available
-  auto take(slot_type& slot, std::uint32_t need) -> void;
+  auto take(slot_type& slot, std::uint32_t need, bool idle_first = false) -> void;
   auto add_actions(slot_type& slot, record_type const& record, std::uint32_t need, std::uint32_t from) -> void;
   /// Content that another timeline may still be writing is waited for before this step reads it.
   auto wait_for_others(slot_type& slot, record_type const& record) -> void;
@@ -567,6 +574,7 @@ private:
 
   cache_options options_;
   block_geometry geometry_;
+  shared_memory<typename Policies::allocation> memory_;
   pool_type pool_;
   index_type index_;
   sequence_ops<pool_type, index_type> ops_;

@@ -13,6 +13,7 @@
 #include <quire/view/action.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <numeric> // std::lcm
@@ -47,7 +48,8 @@ auto cache_core<Policies>::add_groups(block_count lead) -> void {
       continue;
     }
     window_of_.push_back(static_cast<std::uint32_t>(windows_.size()));
-    windows_.emplace_back(id, spec, lead, options_.block_tokens);
+    windows_.emplace_back(id, spec, lead, options_.block_tokens,
+                          memory_.template pool<pool_type>(windows_.size() + 1, spec.blocks));
   }
   auto unit = std::uint64_t{options_.block_tokens.value()};
   for (auto const& window : windows_) {
@@ -66,6 +68,90 @@ auto cache_core<Policies>::add_groups(block_count lead) -> void {
       group_columns_[g] = windows_[g].columns(most, windows_[g].budget(most, append_limit(), 0));
     }
   }
+}
+
+/// Notes the free blocks that running sequences will take, part by part: what is promised and not idle.
+template <class Policies>
+auto cache_core<Policies>::count_needs() -> void {
+  if constexpr (shares_memory) {
+    need_beside(0, promised_, evictable().value());
+    for (std::size_t g = 0; g < windows_.size(); ++g) {
+      need_beside(g + 1, windows_[g].promised(), windows_[g].idle().value());
+    }
+  }
+}
+template <class Policies>
+auto cache_core<Policies>::need_beside(std::size_t part, std::uint32_t promised, std::uint32_t idle) -> void {
+  if constexpr (shares_memory) { memory_.need(part) = block_count{promised - std::min(promised, idle)}; }
+}
+/// [blocks] that \p part can have: \p own free ones, or as many as the needs of the others leave, and \p idle ones.
+template <class Policies>
+auto cache_core<Policies>::room(std::size_t part, block_count own, std::uint32_t idle) -> block_count {
+  if constexpr (shares_memory) { own = memory_.beside(part); }
+  return own + block_count{idle};
+}
+/// Frees idle blocks of the part that has most of them, so that whole pages can go to others. False if there are none.
+template <class Policies>
+auto cache_core<Policies>::evict_for_others() -> bool {
+  if constexpr (shares_memory) {
+    if (open_ != nullptr) { return false; } // its victims and these would mix
+    std::size_t from = 0;
+    auto most = evictable().value() * memory_.block_bytes(0);
+    for (std::size_t g = 0; g < windows_.size(); ++g) {
+      auto const bytes = windows_[g].idle().value() * memory_.block_bytes(g + 1);
+      if (bytes > most) {
+        most = bytes;
+        from = g + 1;
+      }
+    }
+    if (most == 0) { return false; }
+    constexpr std::uint32_t batch = 32;
+    if (from > 0) {
+      evicted(windows_[from - 1].id(), windows_[from - 1].evict(batch));
+      return true;
+    }
+    std::array<block_id, batch> victims;
+    index_.reserve_claims(block_count{batch});
+    auto const n = index_.claim(std::span{victims}.first(std::min(batch, evictable().value())));
+    index_.confirm();
+    for (auto const block : std::span{victims}.first(n.value())) {
+      unhang(block);
+      pool_.apply(block, block_event_type::claim);
+      pool_.apply(block, block_event_type::evict);
+      pool_.reclaim(block);
+    }
+    for (auto const group : lead_groups_) { evicted(group, n); }
+    return true;
+  }
+  return false;
+}
+/// Whether a step takes idle blocks before free ones, so that what is promised to others stays within reach.
+/// \param lead [blocks] that the lead needs \param why tells if the blocks of all parts cannot be had together
+template <class Policies>
+auto cache_core<Policies>::idle_goes_first(record_type const& record, std::uint32_t q, std::uint32_t lead, errc& why)
+    -> bool {
+  if constexpr (shares_memory) {
+    auto const& s = record.state;
+    auto const each = [&](auto visit) { // visit(part, need, promised, idle)
+      visit(std::size_t{0}, lead, promised_, evictable().value());
+      for (std::size_t g = 0; g < windows_.size(); ++g) {
+        auto const need = windows_[g].blocks_for(record.groups[g], s.committed, q, s.writer, group_skips(record, g));
+        visit(g + 1, need, windows_[g].promised(), windows_[g].idle().value());
+      }
+    };
+    each([&](std::size_t part, std::uint32_t need, std::uint32_t promised, std::uint32_t idle) {
+      auto const others = promised - std::min(promised, need + idle);
+      memory_.need(part) = block_count{others + need};
+    });
+    if (memory_.fits()) { return false; }
+    each([&](std::size_t part, std::uint32_t need, std::uint32_t, std::uint32_t idle) {
+      memory_.need(part) = block_count{need - std::min(need, idle)};
+    });
+    if (!memory_.fits()) { why = errc::no_blocks; }
+    return true;
+  }
+  static_cast<void>(record), static_cast<void>(q), static_cast<void>(lead), static_cast<void>(why);
+  return false;
 }
 
 template <class Policies>
@@ -94,19 +180,6 @@ auto cache_core<Policies>::longest_hit(std::span<block_id const> lead, std::uint
     }
   }
   return hit;
-}
-
-template <class Policies>
-auto cache_core<Policies>::truncation_fits(window_type const& window, group_table const& table, std::uint32_t length,
-                                           bool at_once) const -> bool {
-  auto const settled = table.outstanding + (at_once ? window.would_free(table, length) : 0U);
-  auto const size = window.geometry().blocks(length);
-  auto const dropped = table.size() > size ? table.size() - size : 0U;
-  auto const held = table.held - std::min(table.held, dropped);
-  auto const owed = table.budget > held ? table.budget - held : 0U;
-  return owed <= settled ||
-         admission_.admits({block_count{0}, block_count{owed - settled}, block_count{window.promised()},
-                            window.available(), window.pool().capacity()});
 }
 
 /// Positions that the index had already, while windows had given them up, are computed again: their window blocks hang on
@@ -151,7 +224,8 @@ auto cache_core<Policies>::groups_have_next(record_type& record) -> bool {
 }
 
 template <class Policies>
-auto cache_core<Policies>::reserve_in_groups(slot_type& slot, record_type& record, std::uint32_t q) -> void {
+auto cache_core<Policies>::reserve_in_groups(slot_type& slot, record_type& record, std::uint32_t q, bool idle_first)
+    -> void {
   auto const& s = record.state;
   for (std::size_t g = 0; g < windows_.size(); ++g) { // first what may throw
     auto const need = windows_[g].blocks_for(record.groups[g], s.committed, q, s.writer, group_skips(record, g));
@@ -160,7 +234,7 @@ auto cache_core<Policies>::reserve_in_groups(slot_type& slot, record_type& recor
   for (std::size_t g = 0; g < windows_.size(); ++g) {
     auto& window = windows_[g];
     auto& table = record.groups[g];
-    window.reserve(table, s.committed, q, s.writer, group_skips(record, g));
+    window.reserve(table, s.committed, q, s.writer, group_skips(record, g), idle_first);
     auto const at = window.geometry().index(s.committed);
     if (options_.scrub == scrub_rule::on_reuse) {
       if (table.copy_source) { slot.actions.push_back(action::scrub_block(window.id(), table.blocks[at])); }

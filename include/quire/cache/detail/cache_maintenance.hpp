@@ -150,6 +150,7 @@ auto cache_core<Policies>::compact() -> expected<std::vector<action>> {
       return refuse(errc::views_in_flight);
     }
   }
+  if (shares_memory) { return refuse(errc::not_supported); } // pages of shared memory stay where they are
   auto const late =
       std::any_of(late_holds_.begin(), late_holds_.end(), [](auto const& holds) { return !holds.empty(); });
   if (draining() > 0 || limbo_.size().value() > 0 || late) { return refuse(errc::views_in_flight); }

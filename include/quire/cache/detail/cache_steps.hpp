@@ -193,7 +193,7 @@ auto cache_core<Policies>::open_lane(record_type& record) noexcept -> void {
     return;
   }
   if (j >= s.table.size()) {
-    record.at_block = record.limit > s.committed && options_.scrub != scrub_rule::on_reuse &&
+    record.at_block = !shares_memory && record.limit > s.committed && options_.scrub != scrub_rule::on_reuse &&
                       (s.writer || windows_.empty()); // who did not write the last block of a group may have to copy it
     return;
   }
@@ -334,6 +334,7 @@ auto cache_core<Policies>::add_item(slot_type& slot, record_type& record, std::u
                                                         : errc::ok;
   }
   auto const group_needs = windows_.empty() || why != errc::ok ? 0U : needs_of_groups(record, q, why);
+  auto const idle_first = why == errc::ok && need + group_needs > 0 && idle_goes_first(record, q, need, why);
   if (why != errc::ok) {
     if (diverges) { s.stored = s.committed + 1; }
     return why;
@@ -350,11 +351,11 @@ auto cache_core<Policies>::add_item(slot_type& slot, record_type& record, std::u
   slot.ids.append(ids);
   record.plan_open = true;
   if (need > 0) {
-    reserve_with_blocks(slot, record, q, need);
+    reserve_with_blocks(slot, record, q, need, idle_first);
   } else {
     ops_.reserve(s, q, {});
   }
-  if (!windows_.empty()) { reserve_in_groups(slot, record, q); }
+  if (!windows_.empty()) { reserve_in_groups(slot, record, q, idle_first); }
   if constexpr (timelines > 1) { wait_for_others(slot, record); }
   slot.rows.add({record.stamp, s.table.blocks()}, s.committed, q, s.skips());
   return errc::ok;
@@ -362,11 +363,11 @@ auto cache_core<Policies>::add_item(slot_type& slot, record_type& record, std::u
 
 template <class Policies>
 [[gnu::noinline]] auto cache_core<Policies>::reserve_with_blocks(slot_type& slot, record_type& record, std::uint32_t q,
-                                                                 std::uint32_t need) -> void {
+                                                                 std::uint32_t need, bool idle_first) -> void {
   auto& s = record.state;
   slot.fresh.resize(need);
   s.table.reserve(s.table.size() + need);
-  take(slot, need);
+  take(slot, need, idle_first);
   ops_.reserve(s, q, slot.fresh);
   promise(record, record.outstanding - std::min(record.outstanding, need));
   if (s.copy_source) { record.stamp = ++stamps_; }
@@ -374,9 +375,10 @@ template <class Policies>
 }
 
 template <class Policies>
-auto cache_core<Policies>::take(slot_type& slot, std::uint32_t need) -> void {
+auto cache_core<Policies>::take(slot_type& slot, std::uint32_t need, bool idle_first) -> void {
   auto const fresh = std::span{slot.fresh};
-  auto const free = std::min(need, pool_.free_blocks().value());
+  auto const free =
+      idle_first ? need - std::min(need, evictable().value()) : std::min(need, pool_.free_blocks().value());
   auto const victims = need - free;
   if (victims > 0) {
     index_.reserve_claims(block_count{victims});

@@ -28,7 +28,9 @@ namespace quire::detail {
 /// their peak, the rest as further blocks of the groups that keep everything.
 class group_fit {
 public:
-  group_fit(model_spec const& model, cache_options options) : options_{std::move(options)} {
+  /// \param shared the groups take their blocks out of one memory: nothing is split
+  group_fit(model_spec const& model, cache_options options, bool shared = false)
+      : options_{std::move(options)}, shared_{shared} {
     for (auto const& group : model.groups()) {
       // What a source fills is held whole, like a group that keeps everything.
       auto const keeps = group.kind == group_kind::self ? group.keeps : retention::full();
@@ -48,6 +50,11 @@ public:
 
   [[nodiscard]] auto options() -> cache_options {
     auto const mixed = std::any_of(groups_.begin(), groups_.end(), [](auto const& g) { return !g.keeps.keeps_all(); });
+    if (shared_) {
+      for (std::size_t g = 0; g < groups_.size(); ++g) { groups_[g].block_bytes = byte_count{bytes_[g]}; }
+      if (options_.groups.empty()) { options_.groups = groups_; }
+      return options_;
+    }
     if (options_.groups.empty() && (mixed || groups_.size() > 1)) {
       if (options_.blocks == block_count{}) { split(); }
       options_.groups = groups_;
@@ -114,6 +121,7 @@ private:
   }
 
   cache_options options_;
+  bool shared_;
   std::vector<cache_group> groups_;
   std::vector<std::uint64_t> bytes_; // by group, of a block
   token_count longest_;

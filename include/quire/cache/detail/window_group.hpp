@@ -15,6 +15,7 @@
 
 #include <quire/cache/cache_group.hpp>
 #include <quire/cache/detail/group_table.hpp>
+#include <quire/cache/detail/shared_memory.hpp>
 #include <quire/core/contract.hpp>
 #include <quire/core/types.hpp>
 #include <quire/model/capacity.hpp>
@@ -47,12 +48,14 @@ class window_group {
 
 public:
   /// \param lead [blocks] of the index, of \p lead_tokens tokens each. \throws config_error, std::bad_alloc
-  window_group(group_id id, cache_group const& spec, block_count lead, token_count lead_tokens)
+  /// \param pool its blocks
+  window_group(group_id id, cache_group const& spec, block_count lead, token_count lead_tokens, Pool pool)
       : id_{id}, keeps_{stored(spec.keeps)}, shares_{spec.keeps.shareable()}, geometry_{spec.block_tokens},
         lead_{lead_tokens},
         per_lead_{(lead_tokens.value() + spec.block_tokens.value() - 1) / spec.block_tokens.value()},
-        pool_{spec.blocks}, hanging_(std::size_t{lead.value()} * per_lead_), home_(spec.blocks.value(), nowhere),
-        hooks_(std::size_t{spec.blocks.value()} + 1) {}
+        pool_{std::move(pool)}, hanging_(std::size_t{lead.value()} * per_lead_),
+        home_(pool_.capacity().value(), nowhere), hooks_(std::size_t{pool_.capacity().value()} + 1),
+        users_(pool_.capacity().value()) {}
 
   [[nodiscard]] auto id() const noexcept -> group_id { return id_; }
   [[nodiscard]] auto keeps() const noexcept -> retention const& { return keeps_; }
@@ -61,7 +64,9 @@ public:
   /// [blocks] that hold matchable content which nobody uses.
   [[nodiscard]] auto idle() const noexcept -> block_count { return block_count{idle_count_}; }
   [[nodiscard]] auto available() const noexcept -> block_count { return pool_.free_blocks() + idle(); }
-  [[nodiscard]] auto promised() const noexcept -> std::uint32_t { return promised_; }
+  /// [blocks] that the sequences may still take: their budgets, less the blocks in use. A block that several use counts once:
+  /// when one of them moves on, the others keep it, and the one needs another.
+  [[nodiscard]] auto promised() const noexcept -> std::uint32_t { return budgets_ - std::min(budgets_, in_use_); }
   /// [blocks] held by all tables, with their multiplicity.
   [[nodiscard]] auto held() const noexcept -> std::uint32_t { return held_; }
 
@@ -159,15 +164,19 @@ public:
   auto reserve_claims(std::uint32_t blocks) -> void { claims_.reserve(claims_.size() + blocks); }
   /// Takes what \p q more positions need; `copy_source` names the block to copy from, if any.
   /// \pre that many are available, `reserve_claims`, and the table has room
-  auto reserve(group_table& t, std::uint32_t committed, std::uint32_t q, bool writer, std::uint32_t skips) -> void {
+  /// \param idle_first idle blocks before free ones, which others may need more
+  auto reserve(group_table& t, std::uint32_t committed, std::uint32_t q, bool writer, std::uint32_t skips,
+               bool idle_first = false) -> void {
     if (must_copy(t, committed, writer, skips)) {
       auto& entry = t.blocks[geometry_.index(committed)];
       t.copy_source = entry;
-      entry = take();
+      entry = use(take(idle_first));
       t.stamp = 0;
       ++t.held;
     }
-    for (auto const size = geometry_.blocks(committed + q); t.size() < size; ++t.held) { t.blocks.push_back(take()); }
+    for (auto const size = geometry_.blocks(committed + q); t.size() < size; ++t.held) {
+      t.blocks.push_back(use(take(idle_first)));
+    }
     account(t);
   }
   /// Undoes `reserve`; fresh blocks go to \p retire(block), one hold each, unless they are victims that will be restored.
@@ -175,6 +184,7 @@ public:
   auto roll_back(group_table& t, std::uint32_t committed, Retire retire) -> void {
     auto const give_back = [&](block_id block) {
       --t.held;
+      leave_use(t, block);
       if (pool_.state(block) != state_type::condemned) { retire(block); }
     };
     for (; t.size() > t.before; t.blocks.pop_back()) { give_back(t.blocks.back()); }
@@ -192,6 +202,7 @@ public:
   auto commit(group_table& t, std::uint32_t committed, Retire retire) -> void {
     if (t.copy_source) {
       pool_.apply(t.blocks[geometry_.index(committed)], event_type::commit);
+      leave_use(t, t.copy_source);
       retire(t.copy_source);
       t.copy_source = block_id::none();
       --t.held;
@@ -241,7 +252,7 @@ public:
   auto next(group_table& t, std::uint32_t committed) -> std::uint32_t {
     auto const j = geometry_.index(committed);
     if (j < t.size()) { return lane(t, committed); }
-    t.blocks.push_back(take());
+    t.blocks.push_back(use(take()));
     ++t.held;
     account(t);
     t.lane_shift = (std::int64_t{t.blocks[j].value()} - j) * geometry_.block_tokens();
@@ -260,14 +271,6 @@ public:
       if (!at || geometry_.offset(at->value()) == 0 || t.blocks[geometry_.index(at->value())]) { return at; }
       from = token_pos{(geometry_.index(at->value()) + 1) * geometry_.block_tokens()};
     }
-  }
-  /// [blocks] that a cut back to \p length gives free or idle.
-  [[nodiscard]] auto would_free(group_table const& t, std::uint32_t length) const -> std::uint32_t {
-    std::uint32_t n = 0;
-    for (auto j = geometry_.blocks(length); j < t.size(); ++j) {
-      n += t.blocks[j] && pool_.holders(t.blocks[j]) == 1 ? 1U : 0U;
-    }
-    return n;
   }
   /// True if others may read the partial last block of a sequence of \p length positions.
   [[nodiscard]] auto shared_end(group_table const& t, std::uint32_t length) const -> bool {
@@ -308,12 +311,27 @@ public:
   auto drop(group_table& t, Retire retire) -> void {
     for (auto j = t.size(); j-- > t.gone;) { leave(t, j, retire); }
     for (auto j = std::min(t.gone, geometry_.blocks(keeps_.sinks.value())); j-- > 0;) { leave(t, j, retire); }
+    budgets_ -= t.budget;
     forget(t);
     account(t);
   }
-  /// Sets what a sequence may hold at most, and promises what it does not hold yet.
+  /// Lets a sequence that begins hold up to \p budget blocks; 0 = it ends: what it holds is nobody's use any more.
   auto allow(group_table& t, std::uint32_t budget) -> void {
-    t.budget = budget;
+    auto const each = [&](auto visit) {
+      if (t.copy_source) { visit(t.copy_source); }
+      for (auto const block : t.blocks) {
+        if (block) { visit(block); }
+      }
+    };
+    if (budget > 0) {
+      budgets_ += budget;
+      t.budget = budget;
+      each([&](block_id block) { use(block); });
+    } else {
+      each([&](block_id block) { leave_use(t, block); });
+      budgets_ -= t.budget;
+      t.budget = 0;
+    }
     account(t);
   }
   /// Ends a hold on \p block that no device work needs any more.
@@ -322,6 +340,19 @@ public:
     if (pool_.state(block) != state_type::published) { return pool_.retire_and_reclaim(block); }
     idle_.push_back(*this, node_of(block));
     ++idle_count_;
+  }
+
+  /// Frees up to \p blocks that have been idle longest. \pre no plan is open \returns how many
+  auto evict(std::uint32_t blocks) -> block_count {
+    auto const n = std::min(blocks, idle_count_);
+    for (std::uint32_t i = 0; i < n; ++i) {
+      auto const block = block_id{idle_.front().value() - 1};
+      leave_idle(block);
+      hanging_[home_[block.value()]] = block_id::none();
+      home_[block.value()] = nowhere;
+      pool_.retire_and_reclaim(block);
+    }
+    return block_count{n};
   }
 
   // --- what the index does ------------------------------------------------------------------------------------------
@@ -380,6 +411,9 @@ public:
     auto const place = [&](block_id block) { return to[block.value()] ? to[block.value()] : block; };
     pool_.relocate(to);
     for (std::uint32_t b = 0; b < to.size(); ++b) {
+      if (to[b]) { std::swap(users_[b], users_[to[b].value()]); }
+    }
+    for (std::uint32_t b = 0; b < to.size(); ++b) {
       if (!to[b] || home_[b] == nowhere) { continue; }
       home_[to[b].value()] = std::exchange(home_[b], nowhere);
       hanging_[home_[to[b].value()]] = to[b];
@@ -399,19 +433,23 @@ public:
     t.stamp = 0;
   }
 
-  /// First broken invariant, empty if all hold. \param holders as the tables and waiting holds count them, per block.
+  /// First broken invariant, empty if all hold. \param holders as the tables and waiting holds count them, per block
+  /// \param users as the tables of sequences that have not ended count them
   /// \param published(lead) tells whether a lead block is in the index
   template <class Published>
-  [[nodiscard]] auto audit(std::span<std::uint32_t const> holders, bool plan_open, Published published) const
-      -> std::string {
+  [[nodiscard]] auto audit(std::span<std::uint32_t const> holders, std::span<std::uint32_t const> users, bool plan_open,
+                           Published published) const -> std::string {
     std::uint32_t free = 0;
     std::uint32_t idle = 0;
+    std::uint32_t in_use = 0;
     for (std::uint32_t b = 0; b < home_.size(); ++b) {
       auto const block = block_id{b};
       auto const state = pool_.state(block);
       auto const name = "group " + std::to_string(id_.value()) + ", block " + std::to_string(b);
       free += state == state_type::free ? 1U : 0U;
       if (pool_.holders(block) != holders[b]) { return name + ": holders differ from the tables that name it"; }
+      if (users_[b] != users[b]) { return name + ": the sequences that use it are miscounted"; }
+      in_use += users[b] > 0 ? 1U : 0U;
       auto const hangs = home_[b] != nowhere;
       if (hangs != (state == state_type::published || state == state_type::condemned)) {
         return name + ": published and hanging disagree";
@@ -427,7 +465,11 @@ public:
       idle += state == state_type::published && holders[b] == 0 ? 1U : 0U;
     }
     auto const name = "group " + std::to_string(id_.value());
-    if (free != pool_.free_blocks().value()) { return name + ": free blocks are miscounted"; }
+    if (in_use != in_use_) { return name + ": blocks in use are miscounted"; }
+    if (shared_memory<typename Pool::allocation_type>::shared ? free < pool_.free_blocks().value()
+                                                              : free != pool_.free_blocks().value()) {
+      return name + ": free blocks are miscounted";
+    }
     std::uint32_t listed = 0;
     for (auto at = idle_.front(); at && listed <= idle; at = next_idle(at)) { ++listed; }
     if (idle != idle_count_ || listed != idle) { return name + ": idle blocks are miscounted"; }
@@ -503,8 +545,10 @@ private:
     pool_.hold(block);
   }
   /// A free block, or the one that has been idle longest. \pre one is available, `reserve_claims`
-  auto take() -> block_id {
-    if (auto const block = pool_.try_allocate()) { return block; }
+  auto take(bool idle_first = false) -> block_id {
+    if (!idle_first || idle_count_ == 0) {
+      if (auto const block = pool_.try_allocate()) { return block; }
+    }
     auto const victim = block_id{idle_.front().value() - 1};
     leave_idle(victim);
     pool_.apply(victim, event_type::claim);
@@ -514,6 +558,7 @@ private:
   template <class Retire>
   auto leave(group_table& t, std::uint32_t j, Retire& retire) -> void {
     if (!t.blocks[j]) { return; }
+    leave_use(t, t.blocks[j]);
     retire(t.blocks[j]);
     t.blocks[j] = block_id::none();
     --t.held;
@@ -525,11 +570,15 @@ private:
     t.stamp = 0;
   }
   auto account(group_table& t) -> void {
-    auto const owed = t.budget > t.held ? t.budget - t.held : 0U;
-    promised_ = promised_ - t.outstanding + owed;
-    t.outstanding = owed;
     held_ = held_ - t.counted + t.held;
     t.counted = t.held;
+  }
+  auto use(block_id block) noexcept -> block_id {
+    in_use_ += users_[block.value()]++ == 0 ? 1U : 0U;
+    return block;
+  }
+  auto leave_use(group_table const& t, block_id block) noexcept -> void {
+    if (t.budget > 0) { in_use_ -= --users_[block.value()] == 0 ? 1U : 0U; } // else its end has said so
   }
 
   group_id id_;
@@ -544,7 +593,9 @@ private:
   std::vector<order_hook> hooks_;
   order_list idle_; // longest idle first
   std::uint32_t idle_count_ = 0;
-  std::uint32_t promised_ = 0;
+  std::vector<std::uint32_t> users_; // [blocks] sequences, not ended, that hold it
+  std::uint32_t budgets_ = 0;
+  std::uint32_t in_use_ = 0; // blocks with users
   std::uint32_t held_ = 0;
   std::vector<block_id> claims_; // of the open plan
 };
