@@ -161,8 +161,9 @@ public:
     [[nodiscard]] auto blocks() const -> std::span<block_id const> { return blocks(group_id{0}); }
     /// [blocks] in its table of layer group \p group; `none()` where a window has given a block up.
     [[nodiscard]] auto blocks(group_id group) const -> std::span<block_id const> {
+      auto const& held = record();
       auto const w = state_->core.window_number(group);
-      return w ? std::span<block_id const>{record().groups[*w].blocks} : record().state.table.blocks();
+      return w ? std::span<block_id const>{held.groups[*w].blocks} : held.state.table.blocks();
     }
     /// [blocks] of them that other sequences can match.
     [[nodiscard]] auto shared_blocks() const -> block_count {
@@ -246,8 +247,9 @@ public:
     [[nodiscard]] auto view() const -> batch_view const& { return view(group_id{0}); }
     /// The same for the layers of \p group. Of a window, cells are -1 where no query of the step can see.
     [[nodiscard]] auto view(group_id group) const -> batch_view const& {
+      auto const& s = slot();
       auto const w = state_->core.window_number(group);
-      return w ? slot().groups[*w].view : slot().view;
+      return w ? s.groups[*w].view : s.view;
     }
 
   private:
