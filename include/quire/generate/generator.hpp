@@ -41,6 +41,7 @@
 #include <quire/generate/stop_reason.hpp>
 #include <quire/generate/token_sampler.hpp>
 #include <quire/model/work.hpp>
+#include <quire/view/batch_view.hpp>
 
 #include <algorithm> // std::find, std::max, std::max_element, std::min
 #include <cstddef>

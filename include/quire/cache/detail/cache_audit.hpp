@@ -5,6 +5,7 @@
 /// Proving the invariants of a live cache from scratch (B12).
 
 #include <quire/block/no_allocation.hpp>
+#include <quire/cache/admission.hpp>
 #include <quire/cache/detail/cache_core.hpp>
 #include <quire/core/types.hpp>
 #include <quire/model/resident_range.hpp>
@@ -14,14 +15,12 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>  // std::fprintf
+#include <cstdlib> // std::abort
 #include <span>
 #include <string>
 #include <type_traits>
 #include <vector>
-
-#ifdef QUIRE_AUDIT
-#include <cstdio>  // std::fprintf
-#include <cstdlib> // std::abort
 #endif
 
 namespace quire::detail {

@@ -6,7 +6,6 @@
 
 #include <quire/cache/cache_options.hpp>
 #include <quire/cache/detail/cache_core.hpp>
-#include <quire/cache/detail/group_table.hpp>
 #include <quire/core/errc.hpp>
 #include <quire/core/types.hpp>
 #include <quire/model/retention.hpp>

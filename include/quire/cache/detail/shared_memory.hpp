@@ -9,12 +9,12 @@
 #include <quire/core/config_error.hpp>
 #include <quire/core/types.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace quire::detail {
