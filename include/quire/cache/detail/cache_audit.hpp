@@ -15,12 +15,14 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>  // std::fprintf
-#include <cstdlib> // std::abort
 #include <span>
 #include <string>
 #include <type_traits>
 #include <vector>
+
+#ifdef QUIRE_AUDIT
+#include <cstdio>  // std::fprintf
+#include <cstdlib> // std::abort
 #endif
 
 namespace quire::detail {
