@@ -139,6 +139,7 @@ TEST_CASE("case 56: what is kept for a draft and what a hit with a draft needs c
 TEST_CASE("case 58: every group counts in blocks of its own size") {
   // a prompt of 100096 tokens in blocks of 128 and of 2176
   auto options = groups_of(800, {group_of({}, 800, 128), group_of(window_of(4096), 50, 2176)}, 128);
+  options.max_append = token_count{}; // all of it in one step
   auto e = kv_cache<>{options};
   auto const scope = e.open_scope(compute_identity{quire_test::some_fields()}, quire_test::domain_of("tenant"));
   auto const prompt = ascending(100'096);

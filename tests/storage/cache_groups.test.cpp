@@ -183,7 +183,7 @@ TEST_CASE("S27: a step of more than max_append positions is refused, and changes
 
 TEST_CASE("S29: groups that keep everything share one table and get one action each") {
   auto options =
-      groups_of(32, {group_of({}), group_of(window_of(3), 16), group_of({}), group_of(window_of(9, 2), 16, 2)});
+      groups_of(32, {group_of({}), group_of(window_of(3), 32), group_of({}), group_of(window_of(9, 2), 32, 2)});
   auto e = group_engine<>{options};
   auto parent = e.serve(ascending(7), 8);
   CHECK(parent.seq.blocks(group(0)).data() == parent.seq.blocks().data());
