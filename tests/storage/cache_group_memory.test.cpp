@@ -103,6 +103,20 @@ TEMPLATE_TEST_CASE("S26: 200 decode steps of 8 sequences over four groups alloca
   CHECK(sequences[0].length() == token_count{30 + 66 + 200});
 }
 
+TEST_CASE("S18: window blocks that begin to wait for a ticket take no host memory") {
+  auto cache = kv_cache<ticketed>{groups_of(32, {group_of({}), group_of(window_of(1), 32, 1)})};
+  auto const scope = cache.open_scope(compute_identity{some_fields()}, domain_of("tenant"));
+  auto const prompt = ascending(20);
+  auto s = cache.admit({.scope = scope, .prompt = prompt, .max_output = token_count{1}}).value();
+  auto const items = std::array{kv_cache<ticketed>::step_item{s, prompt}};
+  auto plan = cache.plan_step(items).value();
+  static_cast<void>(plan.launch());
+  auto const until = cache.fence().issue(timeline_id{0});
+  CHECK(quire_test::allocations_of([&] { static_cast<void>(cache.commit(std::move(plan), until)); }) == 0);
+  CHECK(cache.free_blocks(group(1)) == block_count{12}); // all twenty wait
+  check(cache);
+}
+
 namespace {
 // A cache in the middle of its life: an idle prefix, a decoding sequence, two forks of another one, and window pools so tight
 // that plans evict.

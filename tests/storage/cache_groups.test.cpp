@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <map>
 #include <span>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -227,23 +228,28 @@ TEST_CASE("S37: blocks of every group are scrubbed before they are used again") 
   CHECK(scrubbed[1].size() == 3);
 }
 
-TEST_CASE("S27: views show holes where nothing is seen, and their deltas bring a mirror to the same table") {
-  struct ticketed : default_policies {
-    using fence = ticket_fence<1>;
-  };
-  auto const keeps = std::vector{window_of(1), window_of(7), window_of(6, 3), chunks_of(6)};
-  auto options = groups_of(128, {group_of({}), group_of(keeps[0], 64, 2), group_of(keeps[1], 64, 2),
-                                 group_of(keeps[2], 128, 2), group_of(keeps[3], 64, 3)});
+namespace {
+struct ticketed : default_policies {
+  using fence = ticket_fence<1>;
+};
+
+// Three sequences of 90 tokens, mostly decoding, whose rows change hands now and then: every view shows what the sequences
+// hold, and nothing that is seen is missing.
+template <class P>
+void views_agree(std::vector<cache_group> const& windows) {
+  auto groups = std::vector{group_of({})};
+  groups.insert(groups.end(), windows.begin(), windows.end());
+  auto options = groups_of(128, groups);
   options.max_append = token_count{5};
-  auto e = group_engine<ticketed>{options};
-  using request = group_engine<ticketed>::request;
+  auto e = group_engine<P>{options};
+  using request = typename group_engine<P>::request;
   auto requests = std::vector<request>{};
   for (token_id i = 0; i < 3; ++i) { requests.push_back(e.admit(ascending(1, 1000 * i), 90)); }
   auto mirrors = std::map<std::pair<std::uint32_t, std::int32_t>, std::vector<std::int32_t>>{};
   auto patched = 0;
   auto moved_on = 0;
   for (std::uint32_t n = 0; n < 60; ++n) {
-    auto items = std::vector<group_engine<ticketed>::work>{};
+    auto items = std::vector<typename group_engine<P>::work>{};
     for (std::uint32_t i = 0; i < 3; ++i) {
       auto const who = (i + n / 16) % 3; // rows change hands now and then
       if (who == 2 && n % 9 == 8) { continue; }
@@ -285,9 +291,28 @@ TEST_CASE("S27: views show holes where nothing is seen, and their deltas bring a
     }
     auto const until = e.cache.fence().issue(timeline_id{0});
     e.commit(std::move(planned), items, until);
-    if (until.value() > 1) { e.cache.fence().complete(timeline_id{0}, ticket{until.value() - 1}); } // one step behind
+    if constexpr (std::is_same_v<P, ticketed>) { // one step behind, so that both buffers are used
+      if (until.value() > 1) { e.cache.fence().complete(timeline_id{0}, ticket{until.value() - 1}); }
+    }
   }
-  CHECK(mirrors.size() == 2 * options.groups.size()); // both buffers were used
-  CHECK(patched > 200);
-  CHECK(moved_on > 100);
+  CHECK(mirrors.size() == (std::is_same_v<P, ticketed> ? 2 : 1) * options.groups.size());
+  CHECK(patched > 100);
+  CHECK(moved_on > 20);
+}
+} // namespace
+
+TEST_CASE("S27: views show holes where nothing is seen, and their deltas bring a mirror to the same table") {
+  views_agree<ticketed>({group_of(window_of(1), 64, 2), group_of(window_of(7), 64, 2),
+                         group_of(window_of(6, 3), 128, 2), group_of(chunks_of(6), 64, 3)});
+}
+
+TEST_CASE("S27: views agree where sequences decode inside blocks that their rows show already") {
+  SECTION("blocks smaller than the lead's") {
+    views_agree<default_policies>({group_of(window_of(9), 64, 2)});
+    views_agree<default_policies>({group_of(window_of(9), 64, 3), group_of(window_of(4), 128, 2)});
+  }
+  SECTION("windows that move on inside a block") {
+    views_agree<ticketed>({group_of(window_of(6), 64)});
+    views_agree<ticketed>({group_of(window_of(6), 64), group_of(window_of(11), 64, 8)});
+  }
 }
