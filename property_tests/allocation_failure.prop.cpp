@@ -246,3 +246,47 @@ TEMPLATE_TEST_CASE("bad_alloc: fork, truncation, resolving and maintenance chang
   strong<TestType>(in_flight, [](auto& s) { s.cache.reclaim(); });
   strong<TestType>(in_flight, [](auto& s) { static_cast<void>(s.cache.abandon(quire::timeline_id{0})); });
 }
+
+namespace {
+// A sequence that decodes inside a block: the step before last is done, the last one is in flight on timeline 0.
+struct decoding_scene {
+  using policies = late_case::policies;
+  quire::kv_cache<policies> cache{quire::cache_options{
+      .blocks = quire::block_count{4}, .block_tokens = quire::token_count{16}, .batch_buffers = 2}};
+  std::vector<quire::token_id> prompt = {1, 2};
+  quire::kv_cache<policies>::sequence seq;
+
+  decoding_scene() {
+    auto const scope = cache.open_scope(quire::compute_identity{quire_test::some_fields()}, quire_test::domain_of("a"));
+    seq = cache.admit({.scope = scope, .prompt = prompt, .max_output = quire::token_count{9}}).value();
+    auto const first = step(prompt);
+    static_cast<void>(step({prompt.data(), 1}));
+    cache.fence().complete(quire::timeline_id{0}, first);
+  }
+  auto step(std::span<quire::token_id const> ids) -> quire::ticket {
+    auto made = cache.plan_step({{seq, ids}}).value();
+    static_cast<void>(made.launch());
+    auto const until = cache.fence().issue(quire::timeline_id{0});
+    static_cast<void>(cache.commit(std::move(made), until));
+    return until;
+  }
+  auto decode_on_the_other() -> quire::expected<decltype(cache)::step_plan> {
+    return cache.plan_step({{seq, std::span<quire::token_id const>{prompt.data(), 1}}}, quire::timeline_id{1});
+  }
+};
+} // namespace
+
+TEST_CASE("bad_alloc: a decode step that has to wait for another timeline changes nothing", "[cache]") {
+  CHECK(quire_test::fail_each_allocation(
+            [] { return std::make_unique<decoding_scene>(); },
+            [](std::unique_ptr<decoding_scene>& s) { static_cast<void>(s->decode_on_the_other()); },
+            [](std::unique_ptr<decoding_scene>& s) {
+              auto const audited = s->cache.audit();
+              INFO((audited ? std::string{} : audited.error()));
+              REQUIRE(audited.has_value());
+              REQUIRE(s->seq.length() == quire::token_count{3});
+              auto plan = s->decode_on_the_other(); // it may be tried again
+              REQUIRE(plan.has_value());
+              REQUIRE(plan->complete());
+            }) > 0);
+}

@@ -211,19 +211,15 @@ public:
   /// The first length from \p target on to which \p record can be cut back and go on; none if there is none.
   [[nodiscard]] auto resumable(record_type const& record, std::uint32_t target) const -> std::optional<std::uint32_t>;
 
-  // --- maintenance, in cache_maintenance.hpp and cache_audit.hpp ----------------------------------------------------
-  [[nodiscard]] auto audit() const -> std::string;
-  [[nodiscard]] auto audit_group(std::size_t g, std::span<std::uint8_t const> in_index) const -> std::string;
-  auto abandon(timeline_id timeline) -> expected<block_count>;
-  auto compact() -> expected<std::vector<action>>;
-  [[nodiscard]] static auto places(pool_type const& pool, std::span<group_id const> groups, std::vector<action>& moves)
-      -> std::vector<block_id>;
-
-public:
   /// [tokens] of what was found that \p record computes again to rebuild its windows.
   [[nodiscard]] auto rebuilt(record_type const& record) const noexcept -> std::uint32_t {
     return record.rebuilds ? exact_from(record) - record.attached : 0;
   }
+
+  // --- maintenance, in cache_maintenance.hpp and cache_audit.hpp ----------------------------------------------------
+  [[nodiscard]] auto audit() const -> std::string;
+  auto abandon(timeline_id timeline) -> expected<block_count>;
+  auto compact() -> expected<std::vector<action>>;
 
 private:
   using list_type = boost::intrusive::list<
@@ -277,6 +273,10 @@ private:
       if (slot != nullptr) { core->drop(*slot); }
     }
   };
+
+  [[nodiscard]] auto audit_group(std::size_t g, std::span<std::uint8_t const> in_index) const -> std::string;
+  [[nodiscard]] static auto places(pool_type const& pool, std::span<group_id const> groups, std::vector<action>& moves)
+      -> std::vector<block_id>;
 
   template <class F>
   auto observe(F f) noexcept -> void {

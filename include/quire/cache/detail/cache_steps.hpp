@@ -231,13 +231,13 @@ auto cache_core<Policies>::add_lanes(slot_type& slot, std::size_t i, std::size_t
     record.plan_open = true;
     s.reserved = s.committed + 1;
   }
+  slot.items.add(k); // from here on a plan that fails takes them back
+  slot.ids.add(k);
   for (std::uint32_t j = 0; j < k; ++j) { // a loop of its own: together they need more registers than there are
     auto& record = *items[j].record;
     out.write(j, record.state.committed, record.lane_slot);
     if constexpr (timelines > 1) { wait_for_others(slot, record); }
   }
-  slot.items.add(k);
-  slot.ids.add(k);
   slot.rows.take(k);
   for (std::size_t g = 0; g < windows_.size(); ++g) {
     auto& shown_rows = slot.groups[g].rows;
