@@ -191,6 +191,7 @@
 #include <quire/sequence/full_residency.hpp>
 #include <quire/sequence/page_table.hpp>
 #include <quire/sequence/request_state.hpp>
+#include <quire/sequence/residency_of.hpp>
 #include <quire/sequence/ring_residency.hpp>
 #include <quire/sequence/ring_table.hpp>
 #include <quire/sequence/sequence_ops.hpp>

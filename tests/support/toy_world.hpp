@@ -11,8 +11,11 @@
 
 #include "isolation/identity_fixtures.hpp"
 #include "support/throwing_contract.hpp"
+#include "support/toy_command.hpp"
 #include "support/toy_device.hpp"
 #include "support/toy_kv.hpp"
+#include "support/toy_paths.hpp"
+#include "support/toy_size.hpp"
 #include "support/toy_snapshot.hpp"
 
 #include <algorithm>
@@ -31,64 +34,6 @@
 #include <vector>
 
 namespace quire_test {
-
-/// What a toy engine can be told to do.
-enum class toy_verb : std::uint8_t {
-  step,          ///< Plan, launch and commit.
-  admit,         ///< Let a request in.
-  decode,        ///< One token for every sequence.
-  release,       ///< End a sequence, one way or another.
-  fork,          ///< Twin of a sequence, at any length.
-  truncate,      ///< Cut a sequence back, or try to.
-  resolve,       ///< Tell token ids.
-  plan,          ///< Plan only.
-  launch,        ///< Launch the plan.
-  commit,        ///< Commit a launched plan.
-  drop,          ///< Drop a plan, launched or not.
-  plan_and_drop, ///< Plan and drop: nothing may have happened.
-  preempt,       ///< Take a sequence's blocks away.
-  resume,        ///< Let a preempted one in again.
-  run,           ///< Let the device do some work.
-  complete,      ///< Report tickets, late, doubled, out of order.
-  drain,         ///< Let the device do all its work and report it.
-  compact,       ///< Move blocks together.
-  epoch,         ///< New weights.
-  abandon,       ///< Lose a timeline.
-  count_
-};
-
-/// Names of the verbs.
-inline constexpr char const* toy_verbs[] = {
-    "step", "admit",         "decode",  "release", "fork", "truncate", "resolve", "plan",    "launch", "commit",
-    "drop", "plan_and_drop", "preempt", "resume",  "run",  "complete", "drain",   "compact", "epoch",  "abandon"};
-
-/// One command; what its numbers mean is up to the verb.
-struct toy_command {
-  toy_verb verb = toy_verb::step;
-  std::uint32_t a = 0;
-  std::uint32_t b = 0;
-  std::uint32_t c = 0;
-  friend auto operator<<(std::ostream& out, toy_command const& command) -> std::ostream& {
-    return out << toy_verbs[static_cast<std::size_t>(command.verb)] << '(' << command.a << ", " << command.b << ", "
-               << command.c << ')';
-  }
-};
-
-/// The size of a toy.
-struct toy_size {
-  std::uint32_t block_tokens = 4;
-  std::uint32_t blocks = 8;
-  std::uint32_t buffers = 2;
-  std::uint32_t sequences = 8;
-  std::uint32_t rows = 6;
-  bool skip_writes = true;
-  bool scrub = false;
-  friend auto operator<<(std::ostream& out, toy_size const& s) -> std::ostream& {
-    return out << s.blocks << " blocks of " << s.block_tokens << ", " << s.buffers << " buffers, " << s.sequences
-               << " sequences, " << s.rows << " rows" << (s.skip_writes ? "" : ", no skipped writes")
-               << (s.scrub ? ", scrub" : "");
-  }
-};
 
 /// How often things happened that a property is about.
 using toy_coverage = std::map<std::string, std::uint64_t>;
@@ -115,7 +60,7 @@ public:
                                     .batch_buffers = size.buffers,
                                     .skip_writes = size.skip_writes,
                                     .scrub = size.scrub ? quire::scrub_rule::on_reuse : quire::scrub_rule::never}},
-        device_{size.blocks, size.block_tokens}, was_free_(size.blocks, 1) {
+        device_{size.blocks, size.block_tokens}, published_{size.block_tokens}, was_free_(size.blocks, 1) {
     for (std::uint32_t i = 0; i < scopes; ++i) { scope_[i] = cache_.open_scope(identity(i), domain(i)); }
     toy_check(cache_.open_scope(identity(1), domain(1)) == scope_[1], "equal arguments gave another scope");
     audit();
@@ -277,23 +222,7 @@ private:
   /// Notes what a sequence has published by now.
   void note_published(member& m) {
     if (m.epoch != epoch_) { m.publishes = false; }
-    if (!m.publishes) { return; }
-    auto& paths = published_[{m.scope, m.epoch}];
-    auto const full = std::min(m.known, m.tokens.size()) / size_.block_tokens;
-    for (std::size_t j = 1; j <= full; ++j) {
-      paths.insert(path(m.tokens.begin(), m.tokens.begin() + static_cast<std::ptrdiff_t>(j * size_.block_tokens)));
-    }
-  }
-  /// The longest hit there can be: nothing but committed, known, full blocks of the same scope and weights.
-  [[nodiscard]] auto best_hit(std::uint32_t scope, path const& prompt) -> std::uint32_t {
-    auto const& paths = published_[{scope, epoch_}];
-    std::size_t j = 0;
-    while ((j + 1) * size_.block_tokens <= prompt.size() &&
-           paths.contains(
-               path(prompt.begin(), prompt.begin() + static_cast<std::ptrdiff_t>((j + 1) * size_.block_tokens)))) {
-      ++j;
-    }
-    return static_cast<std::uint32_t>(std::min(j * size_.block_tokens, prompt.size() - 1));
+    if (m.publishes) { published_.add({m.scope, m.epoch}, m.tokens, m.known); }
   }
 
   // --- commands -----------------------------------------------------------------------------------------------------
@@ -397,7 +326,7 @@ private:
     auto const hit = m->h.cached().value();
     toy_check(hit == m->h.length().value(), "attached is not the length");
     toy_check(hit <= prompt.size() - 1, "the hit leaves nothing to compute");
-    auto const best = reuse == quire::reuse_rule::read_and_write ? best_hit(scope, prompt) : 0;
+    auto const best = reuse == quire::reuse_rule::read_and_write ? published_.best_hit({scope, epoch_}, prompt) : 0;
     toy_check(hit <= best, "a hit on what was never published");
     toy_check(!exact_ || hit == best, "missed what is there");
     m->scope = scope;
@@ -873,7 +802,7 @@ private:
   std::vector<pending> plans_; // at most one of them is not launched
   std::vector<preempted> preempted_;
   std::vector<path> bank_;
-  std::map<std::pair<std::uint32_t, std::uint32_t>, std::set<path>> published_; // by scope and epoch, ever
+  toy_paths published_;
   std::vector<std::uint8_t> was_free_;
   std::vector<std::pair<std::size_t, std::uint64_t>> in_flight_;
   std::array<std::uint64_t, timelines> told_{};
