@@ -162,6 +162,10 @@ void any_schedule(dtype stored) {
     auto const out = g.step();
     RC_ASSERT(out.has_value());
     for (auto const& e : *out) { rows[e.of].emplace_back(e.logits.begin(), e.logits.end()); }
+    for (auto const id : ids) { // a wrong guess that stays would stand beyond the text
+      auto const& result = g.result(id);
+      RC_ASSERT(result.covered.value() <= result.state.prompt.size() + result.state.output.size());
+    }
   }
   for (auto const id : ids) {
     auto const& state = g.result(id).state;

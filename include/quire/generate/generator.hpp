@@ -365,9 +365,12 @@ private:
     return errc::ok;
   }
   auto ask(member const& m, reuse_rule reuse) {
+    auto const left = outputs_left(m);
+    auto const draft = std::min(options_.draft.value(), left - 1); // no guess lies beyond the last output
     return cache_->admit({.scope = m.request.scope,
                           .prompt = m.text,
-                          .max_output = token_count{outputs_left(m)},
+                          .max_output = token_count{left - draft},
+                          .draft = token_count{draft},
                           .reuse = reuse,
                           .resumed = m.queued_before});
   }
@@ -540,7 +543,9 @@ private:
       ++outputs;
       if (outputs <= guesses && m.text.back() != m.guesses[outputs - 1]) { break; }
     }
-    if (guesses > 0 && reason != stop_reason::failed) { keep_verified(m, r.length, token_count{outputs}); }
+    if (guesses > 0 && reason != stop_reason::failed && !keep_verified(m, r.length, token_count{outputs})) {
+      return reason == stop_reason::none ? preempt(m) : finish(m, reason); // computed again from what is right
+    }
     if (first && outputs > 0) { share_prompt(m, logits_of(r.first), now); }
     if (reason != stop_reason::none) { stop(m, reason); }
   }
@@ -571,14 +576,16 @@ private:
   }
   /// Cuts off the guesses that were wrong and tells the ids of the others. With n outputs in this step, n of its positions
   /// hold: the fed one, and every guess that an output has confirmed and a later output has used.
-  auto keep_verified(member& m, std::uint32_t from, token_count outputs) -> void {
+  /// \returns false if the cache refuses to cut it back
+  auto keep_verified(member& m, std::uint32_t from, token_count outputs) -> bool {
     auto const guesses = static_cast<std::uint32_t>(m.guesses.size());
     m.result.drafted += token_count{guesses};
     m.result.accepted += outputs - token_count{1};
     auto const wrong = token_count{1 + guesses} - outputs;
-    static_cast<void>(cache_->drop_last(m.seq, wrong));
-    static_cast<void>(cache_->resolve(m.seq, std::span<token_id const>{m.text}.subspan(from, outputs.value())));
+    auto const right = std::span<token_id const>{m.text}.subspan(from, outputs.value());
+    if (!cache_->drop_last(m.seq, wrong) || !cache_->resolve(m.seq, right)) { return false; }
     m.result.covered = m.seq.length();
+    return true;
   }
 
   /// The prompt of \p m is computed and \p logits stand behind it: keeps them, and starts the samples that wait for it.
