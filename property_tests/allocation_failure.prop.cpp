@@ -3,6 +3,7 @@
 // everything is as before. What must not fail (launch, commit, the end of a sequence, dropping a plan) allocates nothing.
 #include <quire/block/ticket_fence.hpp>
 #include <quire/cache/kv_cache.hpp>
+#include <quire/model/retention.hpp>
 #include <quire/prefix/flat_index.hpp>
 #include <quire/prefix/lfu_eviction.hpp>
 
@@ -18,16 +19,21 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 namespace {
 
+using group_list = std::vector<quire::cache_group>;
+
 struct default_case {
   using policies = quire::default_policies;
+  static auto groups() -> group_list { return {}; }
 };
 struct late_case {
+  static auto groups() -> group_list { return {}; }
   struct policies : quire::default_policies {
     using fence = quire::ticket_fence<2>;
     using eviction = quire::lfu_eviction;
@@ -35,6 +41,19 @@ struct late_case {
     using index = quire::flat_index<Eviction, Digest>;
   };
 };
+
+// The same with a window and chunks beside what keeps everything.
+template <class Case>
+struct grouped : Case {
+  static auto groups() -> group_list {
+    return {{},
+            {.keeps = quire::retention::sliding_window(quire::token_count{3}), .blocks = quire::block_count{60}},
+            {.keeps = quire::retention::chunked(quire::token_count{4}),
+             .blocks = quire::block_count{60},
+             .block_tokens = quire::token_count{1}}};
+  }
+};
+using all_cases = std::tuple<default_case, late_case, grouped<default_case>, grouped<late_case>>;
 
 // A cache of 12 blocks of 2 in the middle of its life: two idle prefixes, a decoding sequence, two forks of another one that
 // share its partial block, and one that has not started.
@@ -51,7 +70,8 @@ struct scene {
                                         .block_tokens = quire::token_count{2},
                                         .max_sequences = quire::sequence_count{8},
                                         .max_rows = quire::row_count{4},
-                                        .batch_buffers = 3}};
+                                        .batch_buffers = 3,
+                                        .groups = Case::groups()}};
   quire::scope_number scope;
   std::vector<sequence> seqs;
   std::vector<sequence> made; // by the operation
@@ -112,7 +132,13 @@ struct scene {
   }
   auto look() -> quire_test::toy_snapshot {
     auto s = quire_test::look_at(cache);
-    for (auto const& q : seqs) { s.tables.push_back(quire_test::look_at(q)); }
+    for (auto const& q : seqs) {
+      s.tables.push_back(quire_test::look_at(q));
+      for (std::uint32_t g = 1; g < Case::groups().size(); ++g) {
+        auto const blocks = q.blocks(quire::group_id{g});
+        s.tables.push_back({g, {blocks.begin(), blocks.end()}});
+      }
+    }
     return s;
   }
   void note() { before = look(); }
@@ -158,7 +184,7 @@ auto fill = [](auto& s) {
 
 } // namespace
 
-TEMPLATE_TEST_CASE("bad_alloc: admission changes nothing", "[cache]", default_case, late_case) {
+TEMPLATE_LIST_TEST_CASE("bad_alloc: admission changes nothing", "[cache]", all_cases) {
   CHECK(strong<TestType>(nothing, [](auto& s) {
           auto got = s.cache.admit({.scope = s.scope, .prompt = s.cached_prompt, .max_output = quire::token_count{1}});
           if (got) { s.made.push_back(std::move(*got)); }
@@ -177,7 +203,7 @@ TEMPLATE_TEST_CASE("bad_alloc: admission changes nothing", "[cache]", default_ca
         0);
 }
 
-TEMPLATE_TEST_CASE("bad_alloc: planning changes nothing", "[cache]", default_case, late_case) {
+TEMPLATE_LIST_TEST_CASE("bad_alloc: planning changes nothing", "[cache]", all_cases) {
   CHECK(strong<TestType>(nothing, open_plan) > 0);
   CHECK(strong<TestType>(fill, open_plan) > 0);
   auto prepared = scene<TestType>{};
@@ -193,7 +219,7 @@ TEMPLATE_TEST_CASE("bad_alloc: planning changes nothing", "[cache]", default_cas
   CHECK(prepared.plans[0].results()[3].status == quire::errc::over_budget);
 }
 
-TEMPLATE_TEST_CASE("bad_alloc: what must not fail allocates nothing", "[cache]", default_case, late_case) {
+TEMPLATE_LIST_TEST_CASE("bad_alloc: what must not fail allocates nothing", "[cache]", all_cases) {
   auto const planned = [](auto& s) {
     fill(s);
     open_plan(s);
@@ -219,8 +245,7 @@ TEMPLATE_TEST_CASE("bad_alloc: what must not fail allocates nothing", "[cache]",
   CHECK(strong<TestType>(nothing, [](auto& s) { static_cast<void>(s.cache.statistics()); }) == 0);
 }
 
-TEMPLATE_TEST_CASE("bad_alloc: fork, truncation, resolving and maintenance change nothing", "[cache]", default_case,
-                   late_case) {
+TEMPLATE_LIST_TEST_CASE("bad_alloc: fork, truncation, resolving and maintenance change nothing", "[cache]", all_cases) {
   CHECK(strong<TestType>(nothing, [](auto& s) {
           auto got = s.cache.fork(s.seqs[1], quire::token_count{3});
           if (got) { s.made.push_back(std::move(*got)); }

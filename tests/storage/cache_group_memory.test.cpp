@@ -330,6 +330,42 @@ TEST_CASE("S29: caches for mixed models have their groups, split their bytes and
   serves(presets::find("mistral-7b-v0.1").value(), 16'384, byte_count{2ULL << 30U});
 }
 
+namespace {
+// Decodes a whole context of 128 Ki positions in the memory of one flat pool for it, divided by less.
+void decodes_in_a_fraction(char const* preset, double full_gib, double less) {
+  CAPTURE(preset);
+  auto const model = presets::find(preset).value();
+  constexpr auto length = std::uint32_t{128 * 1024};
+  auto const flat = full_gib * 1024 * 1024 * 1024;
+  CHECK(static_cast<double>(length) * static_cast<double>(bytes_per_token(model).value()) == flat);
+  auto options = cache_options{};
+  options.max_append = token_count{1};
+  options.max_context = token_count{length};
+  options.bytes = byte_count{static_cast<std::uint64_t>(flat / less)};
+  auto cache = kv_cache<>{model, options};
+  auto const scope = cache.open_scope(compute_identity{some_fields()}, domain_of("tenant"));
+  auto const first = std::array{token_id{7}};
+  auto got = cache.admit({.scope = scope, .prompt = first, .max_output = token_count{length - 1}});
+  INFO((got ? std::string{} : got.error().message()));
+  REQUIRE(got.has_value());
+  for (std::uint32_t p = 0; p < length; ++p) {
+    auto const ids = std::array{static_cast<token_id>(7 + p % 1000)};
+    auto plan = cache.plan_step({{*got, ids}});
+    if (!plan || !plan->complete()) { FAIL("no room at position " << p); }
+    static_cast<void>(plan->launch());
+    if (!cache.commit(std::move(*plan))) { FAIL("no commit at position " << p); }
+  }
+  CHECK(got->length() == token_count{length});
+  check(cache);
+}
+} // namespace
+
+TEST_CASE("B3: caches of mixed stacks decode 128 K tokens in a fraction of one flat pool") {
+  decodes_in_a_fraction("gemma3-27b", 62.0, 5.9);
+  decodes_in_a_fraction("llama4-scout", 24.0, 3.3);
+  decodes_in_a_fraction("gpt-oss-120b", 9.0, 1.99);
+}
+
 TEST_CASE("S29: bytes that hold no sequence over all groups are refused with what one takes") {
   auto options = cache_options{};
   options.bytes = byte_count{1000};

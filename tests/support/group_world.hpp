@@ -75,7 +75,8 @@ class group_world {
     std::uint32_t limit;
     std::vector<quire::token_id> tokens; // committed and known, then what is left of the prompt
     std::uint32_t prompt;
-    std::uint32_t exact = 0; // windows are being rebuilt before it
+    std::uint32_t exact = 0;  // windows are being rebuilt before it
+    std::uint32_t length = 0; // committed, as far as the engine knows
   };
   struct row {
     std::uint32_t scope;
@@ -113,8 +114,8 @@ public:
     audit();
     for (std::uint32_t g = 0; g < case_.groups.size(); ++g) {
       auto const id = quire::group_id{g};
-      toy_check(case_.bytes > 0 || cache_.free_blocks(id) + cache_.evictable_blocks(id) == cache_.capacity(id),
-                "blocks leak");
+      auto const back = cache_.free_blocks(id) + cache_.evictable_blocks(id) + cache_.lost_blocks(id);
+      toy_check(case_.bytes > 0 || back == cache_.capacity(id), "blocks leak");
       toy_check(cache_.promised_blocks(id) == quire::block_count{}, "promises leak");
     }
   }
@@ -143,10 +144,11 @@ private:
   void audit() {
     auto const ok = cache_.audit();
     toy_check(ok.has_value(), ok ? "" : ok.error().c_str());
+    for (auto& s : sequences_) { s.length = s.hold.length().value(); }
   }
 
   void command() {
-    switch (below(16)) {
+    switch (below(17)) {
     case 0:
     case 1: admit(); break;
     case 2:
@@ -156,6 +158,7 @@ private:
     case 6: reclaim(); break;
     case 7: compact(); break;
     case 8: fork(); break;
+    case 9: lose(); break;
     default: step(); break;
     }
   }
@@ -258,6 +261,58 @@ private:
     if constexpr (fenced) {
       run_device(below(4));
       cache_.reclaim();
+    }
+  }
+
+  /// A device dies, in the middle of what it does; what it has begun may still be written at any time.
+  void lose() {
+    if constexpr (fenced) {
+      if (below(3) != 0) { return zombies(below(20)); }
+      auto const t = below(timelines);
+      for (auto again = true; again;) { // the others go on as far as they can
+        again = false;
+        for (std::size_t u = 0; u < timelines; ++u) { again = (u != t && run_one(u)) || again; }
+      }
+      auto const idle = std::all_of(queue_.begin(), queue_.end(), [](auto const& jobs) { return jobs.empty(); });
+      for (std::uint32_t u = 0; u < timelines; ++u) { // who waits for it is lost as well
+        if (u != t && queue_[u].empty()) { continue; }
+        seen["timelines lost"] += queue_[u].empty() ? 0U : 1U;
+        for (auto const& work : queue_[u]) { note_writes(work); }
+        queue_[u].clear();
+        auto const timeline = quire::timeline_id{u};
+        done_[u] = cache_.fence().issued(timeline).value();
+        toy_check(cache_.abandon(timeline).has_value(), "a timeline is not given up");
+      }
+      for (auto& s : sequences_) {
+        auto const length = s.hold.length().value();
+        toy_check(length <= s.length, "a lost timeline made a sequence longer");
+        toy_check(!idle || length == s.length, "nothing was in flight, but a sequence was cut");
+        seen["cut to nothing"] += length == 0 && s.length > 0 ? 1U : 0U;
+        seen["cut back"] += length > 0 && length < s.length ? 1U : 0U;
+        seen["kept"] += !idle && length > 0 && length == s.length ? 1U : 0U;
+        if (length == 0) { s.exact = 0; }
+        s.length = length;
+      }
+    }
+  }
+  void note_writes(job const& work) {
+    for (auto const& a : work.actions) {
+      if (a.kind == quire::action_kind::wait) { continue; }
+      auto const unit = block_tokens(a.group.value());
+      for (std::uint32_t i = 0; i < unit; ++i) {
+        zombies_.emplace_back(a.group.value(), std::size_t{a.target.value()} * unit + i);
+      }
+    }
+    for (std::uint32_t g = 0; g < work.views.size(); ++g) {
+      for (auto const slot : work.views[g].slot) {
+        if (slot != -1) { zombies_.emplace_back(g, static_cast<std::size_t>(slot)); }
+      }
+    }
+  }
+  void zombies(std::uint32_t writes) {
+    for (; writes > 0 && !zombies_.empty(); --writes) {
+      auto const [g, slot] = zombies_[below(size_of(zombies_))];
+      memory_[g][slot] = toy_poison + 1;
     }
   }
 
@@ -464,7 +519,8 @@ private:
   std::vector<std::vector<quire::token_id>> pool_of_prompts_;
   std::array<std::deque<job>, timelines> queue_;
   std::array<std::uint64_t, timelines> done_{};
-  std::vector<sequence> sequences_; // dies first
+  std::vector<std::pair<std::uint32_t, std::size_t>> zombies_; // (group, slot) that lost devices may write
+  std::vector<sequence> sequences_;                            // dies first
 };
 
 } // namespace quire_test

@@ -32,7 +32,8 @@ struct toy_snapshot {
   std::map<std::uint32_t, std::pair<std::uint64_t, bool>> prefix; ///< Published block: what is above it, pinned?
   std::map<std::uint32_t, std::vector<quire::token_id>> tokens;   ///< Of published blocks.
   std::vector<toy_table> tables;                                  ///< Of the sequences that were looked at.
-  quire::cache_statistics statistics;                             ///< Refusals left out.
+  std::vector<std::vector<std::uint32_t>> groups;                 ///< Figures and block states of each.
+  quire::cache_statistics statistics;                             ///< Refusals and collisions left out.
   friend auto operator==(toy_snapshot const&, toy_snapshot const&) -> bool = default;
 };
 
@@ -66,8 +67,17 @@ template <class Cache>
   for (std::uint32_t b = 0; b < cache.capacity().value(); ++b) {
     s.states.push_back(static_cast<std::uint8_t>(cache.block_state_of(quire::block_id{b})));
   }
+  for (std::uint32_t g = 0; g < cache.groups(); ++g) {
+    auto const id = quire::group_id{g};
+    s.groups.push_back({cache.free_blocks(id).value(), cache.evictable_blocks(id).value(),
+                        cache.promised_blocks(id).value(), cache.lost_blocks(id).value()});
+    for (std::uint32_t b = 0; b < cache.capacity(id).value(); ++b) {
+      s.groups.back().push_back(static_cast<std::uint32_t>(cache.block_state_of(id, quire::block_id{b})));
+    }
+  }
   s.statistics = cache.statistics();
   s.statistics.refusals = 0;
+  s.statistics.hash_collisions = 0;
   return s;
 }
 

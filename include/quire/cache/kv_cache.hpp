@@ -15,12 +15,13 @@
 #include <quire/block/concepts.hpp>
 #include <quire/cache/admission.hpp>
 #include <quire/cache/cache_options.hpp>
-#include <quire/cache/detail/cache_admit.hpp> // IWYU pragma: keep, definitions
-#include <quire/cache/detail/cache_audit.hpp> // IWYU pragma: keep, definitions
+#include <quire/cache/detail/cache_abandon.hpp> // IWYU pragma: keep, definitions
+#include <quire/cache/detail/cache_admit.hpp>   // IWYU pragma: keep, definitions
+#include <quire/cache/detail/cache_audit.hpp>   // IWYU pragma: keep, definitions
+#include <quire/cache/detail/cache_compact.hpp> // IWYU pragma: keep, definitions
 #include <quire/cache/detail/cache_core.hpp>
-#include <quire/cache/detail/cache_groups.hpp>      // IWYU pragma: keep, definitions
-#include <quire/cache/detail/cache_maintenance.hpp> // IWYU pragma: keep, definitions
-#include <quire/cache/detail/cache_steps.hpp>       // IWYU pragma: keep, definitions
+#include <quire/cache/detail/cache_groups.hpp> // IWYU pragma: keep, definitions
+#include <quire/cache/detail/cache_steps.hpp>  // IWYU pragma: keep, definitions
 #include <quire/cache/detail/fit_groups.hpp>
 #include <quire/cache/detail/step_slot.hpp>
 #include <quire/cache/fwd.hpp>
@@ -436,7 +437,8 @@ public:
     state_->core.advance_epoch(rule);
   }
   /// Gives up on a timeline whose tickets will never be reached: unpublishes what was never ready, cuts sequences back to
-  /// their last ready length, never reuses the blocks it may still write. \returns blocks given up.
+  /// their last ready length, or to nothing where windows have moved on since, never reuses the blocks it may still write.
+  /// \returns blocks given up, of all groups.
   /// \errors errc::plan_open if a plan is open. \complexity O(pool)
   [[nodiscard]] auto abandon(timeline_id timeline) -> expected<block_count> {
     guard const hold{*state_};
@@ -478,6 +480,11 @@ public:
   [[nodiscard]] auto waiting_blocks() const -> block_count { return state_->core.waiting(); }
   /// [blocks] given up with a lost timeline.
   [[nodiscard]] auto lost_blocks() const -> block_count { return state_->core.lost(); }
+  /// The same of layer group \p group.
+  [[nodiscard]] auto lost_blocks(group_id group) const -> block_count {
+    auto const w = state_->core.window_number(group);
+    return w ? state_->core.window(*w).lost() : state_->core.lost();
+  }
   /// Sequences alive.
   [[nodiscard]] auto live_sequences() const -> sequence_count {
     return sequence_count{static_cast<std::uint32_t>(state_->core.live())};

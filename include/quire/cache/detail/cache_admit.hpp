@@ -187,7 +187,7 @@ auto cache_core<Policies>::fork(record_type& parent, std::uint32_t length) -> ex
                           room(0, pool_.free_blocks(), evictable().value()), pool_.capacity()})) {
     ops_.drop(child.state, [](block_id) {}); // the parent holds every block: nothing retires
     for (std::size_t g = 0; g < windows_.size(); ++g) {
-      windows_[g].drop(child.groups[g], [&](block_id block) { windows_[g].let_go(block); });
+      windows_[g].drop(child.groups[g], [&](block_id block, std::uint32_t) { windows_[g].let_go(block); });
     }
     return refuse(errc::no_blocks);
   }
@@ -283,7 +283,7 @@ auto cache_core<Policies>::finish(record_type& record) -> void {
     drop_groups(record, retire);
     ops_.drop(record.state, retire);
   } else {
-    drop_groups(record, retirement{this, timeline_id{0}, ticket{}, 0});
+    drop_groups(record, retirement{this, timeline_id{0}, ticket{}});
     ops_.drop(record.state);
   }
   if (auto const to = Policies::request_states::table.next(record.phase, request_event_type::release)) {

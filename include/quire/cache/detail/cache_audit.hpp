@@ -203,7 +203,7 @@ auto cache_core<Policies>::audit_group(std::size_t g, std::span<std::uint8_t con
     }
   }
   for (auto const& late : late_holds_) {
-    late.for_each([&](std::uint32_t of, block_id block) {
+    late.for_each([&](std::uint32_t of, block_id block, bool) {
       if (of == g) { ++holders[block.value()]; }
     });
   }

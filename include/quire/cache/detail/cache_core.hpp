@@ -16,11 +16,13 @@
 #include <quire/cache/cache_options.hpp>
 #include <quire/cache/detail/batch_rows.hpp>
 #include <quire/cache/detail/group_table.hpp>
+#include <quire/cache/detail/index_paths.hpp>
 #include <quire/cache/detail/late_holds.hpp>
 #include <quire/cache/detail/late_pins.hpp>
 #include <quire/cache/detail/record.hpp>
 #include <quire/cache/detail/shared_memory.hpp>
 #include <quire/cache/detail/step_slot.hpp>
+#include <quire/cache/detail/unready_blocks.hpp>
 #include <quire/cache/detail/window_group.hpp>
 #include <quire/cache/refusal.hpp>
 #include <quire/cache/requests.hpp>
@@ -173,7 +175,17 @@ public:
   [[nodiscard]] auto promised() const noexcept -> block_count { return block_count{promised_}; }
   [[nodiscard]] auto waiting() const noexcept -> block_count { return limbo_.size(); }
   [[nodiscard]] auto lost() const noexcept -> block_count { return block_count{lost_}; }
-  [[nodiscard]] auto statistics() const noexcept -> cache_statistics { return stats_.statistics(); }
+  /// [blocks] The same of all groups; those of the lead count once.
+  [[nodiscard]] auto lost_in_all() const noexcept -> block_count {
+    auto all = lost();
+    for (auto const& window : windows_) { all += window.lost(); }
+    return all;
+  }
+  [[nodiscard]] auto statistics() const noexcept -> cache_statistics {
+    auto out = stats_.statistics();
+    out.hash_collisions = index_.hash_collisions();
+    return out;
+  }
   [[nodiscard]] auto pool() const noexcept -> pool_type const& { return pool_; }
   [[nodiscard]] auto index() noexcept -> index_type& { return index_; }
   [[nodiscard]] auto index() const noexcept -> index_type const& { return index_; }
@@ -216,7 +228,7 @@ public:
     return record.rebuilds ? exact_from(record) - record.attached : 0;
   }
 
-  // --- maintenance, in cache_maintenance.hpp and cache_audit.hpp ----------------------------------------------------
+  // --- maintenance, in cache_audit.hpp, cache_abandon.hpp and cache_compact.hpp -------------------------------------
   [[nodiscard]] auto audit() const -> std::string;
   auto abandon(timeline_id timeline) -> expected<block_count>;
   auto compact() -> expected<std::vector<action>>;
@@ -237,7 +249,8 @@ private:
     cache_core* core;
     timeline_id timeline;
     ticket until;
-    std::uint32_t unready; // [blocks] at the end of a pin that its sequence wrote and that may not be finished
+    std::uint32_t unready = 0;      // [blocks] at the end of a pin that its sequence wrote and that may not be finished
+    std::uint32_t unready_from = 0; // [tokens] its blocks of window groups beyond may not be finished
     [[nodiscard]] auto at_once() const noexcept -> bool { return immediate || core->reached(timeline, until); }
     auto operator()(block_id block) const -> void {
       if (at_once()) {
@@ -255,11 +268,34 @@ private:
     }
     /// Ends holds on blocks of window group \p g.
     [[nodiscard]] auto of_group(std::size_t g) const noexcept {
-      return [how = *this, g](block_id block) {
-        if (how.at_once()) {
-          how.core->windows_[g].let_go(block);
+      return [how = *this, g](block_id block, std::uint32_t end) { how.end_hold(g, block, end > how.unready_from); };
+    }
+    auto end_hold(std::size_t g, block_id block, bool unready_block) const -> void {
+      if (at_once()) {
+        core->windows_[g].let_go(block);
+      } else {
+        core->late_holds_[timeline.value()].push(static_cast<std::uint32_t>(g), block, until, unready_block);
+      }
+    }
+  };
+  /// What sequences give up when a timeline is lost: what the device may still write is never used again.
+  struct loss {
+    cache_core* core;
+    retirement rest;
+    unready_blocks const* unready;
+    auto operator()(block_id block) const -> void {
+      if (unready->has(block)) {
+        ++core->lost_;
+      } else {
+        rest(block);
+      }
+    }
+    [[nodiscard]] auto of_group(std::size_t g) const noexcept {
+      return [how = *this, g](block_id block, std::uint32_t end) {
+        if (how.unready->has(g, block)) {
+          how.core->windows_[g].lose(block);
         } else {
-          how.core->late_holds_[how.timeline.value()].push(static_cast<std::uint32_t>(g), block, how.until);
+          how.rest.of_group(g)(block, end);
         }
       };
     }
@@ -274,6 +310,8 @@ private:
     }
   };
 
+  [[nodiscard]] auto find_unready(timeline_id timeline, index_paths const& paths) const -> unready_blocks;
+  auto cut_back(record_type& record, unready_blocks const& unready, index_paths const& paths) -> bool;
   [[nodiscard]] auto audit_group(std::size_t g, std::span<std::uint8_t const> in_index) const -> std::string;
   [[nodiscard]] static auto places(pool_type const& pool, std::span<group_id const> groups, std::vector<action>& moves)
       -> std::vector<block_id>;
@@ -465,14 +503,19 @@ private:
     auto const pinned = record.state.pinned;
     for (std::uint32_t t = 0; t < timelines; ++t) {
       if (!reached(timeline_id{t}, last_use(record, t))) {
-        return {this, timeline_id{t}, latest_[t], pinned - std::min(pinned, first_unready(record))};
+        return {this, timeline_id{t}, latest_[t], pinned - std::min(pinned, first_unready(record)),
+                unready_from(record)};
       }
     }
-    return {this, timeline_id{0}, ticket{}, 0};
+    return {this, timeline_id{0}, ticket{}};
   }
   /// First block of its table that \p record wrote and that may not be finished.
   [[nodiscard]] auto first_unready(record_type const& record) const noexcept -> std::uint32_t {
     return std::max(geometry_.index(record.ready), record.matched);
+  }
+  /// [tokens] The same for its window groups, which may have computed again what the lead found.
+  [[nodiscard]] auto unready_from(record_type const& record) const noexcept -> std::uint32_t {
+    return std::max(record.ready, std::min(record.attached, record.matched * geometry_.block_tokens()));
   }
   /// From block \p j on \p record has written its table itself, in work that is in flight.
   auto own_from(record_type& record, std::uint32_t j) const noexcept -> void {
@@ -485,9 +528,7 @@ private:
     note_lane(record);
     ops_.truncate(record.state, length, retire);
     for (std::size_t g = 0; g < windows_.size(); ++g) {
-      if constexpr (requires { retire.of_group(g); }) {
-        windows_[g].truncate(record.groups[g], length, retire.of_group(g));
-      }
+      windows_[g].truncate(record.groups[g], length, retire.of_group(g));
       if (windows_[g].shared_end(record.groups[g], length)) { record.state.writer = false; }
     }
     record.stamp = ++stamps_;
@@ -522,7 +563,8 @@ private:
       auto const here = [&](ticket k) { return reached(timeline_id{t}, k); };
       limbo_.drain(timeline_id{t}, here, [&](block_id block) { after(t, 0)(block); });
       late_pins_[t].drain(here, [&](prefix_pin&& pin, std::uint32_t unready) { after(t, unready)(std::move(pin)); });
-      late_holds_[t].drain(here, [&](std::uint32_t g, block_id block) { after(t, 0).of_group(g)(block); });
+      late_holds_[t].drain(
+          here, [&](std::uint32_t g, block_id block, bool unready) { after(t, 0).end_hold(g, block, unready); });
     }
   }
   /// What waited for timeline \p t waits for the later ones too, which may have used it as well.
@@ -531,7 +573,7 @@ private:
       if (reached(timeline_id{later}, latest_[later])) { continue; }
       return {this, timeline_id{later}, latest_[later], unready};
     }
-    return {this, timeline_id{0}, ticket{}, 0};
+    return {this, timeline_id{0}, ticket{}};
   }
   template <class Retire>
   auto discard(block_id block, Retire const& retire) -> void {

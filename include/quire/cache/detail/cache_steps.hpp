@@ -104,7 +104,8 @@ auto cache_core<Policies>::commit(slot_type& slot, ticket until) -> bool {
       if (item.fresh) {
         ops_.commit_block(record.state);
         for (std::size_t g = 0; g < windows_.size(); ++g) {
-          windows_[g].commit(record.groups[g], record.state.committed, [](block_id) {}); // nothing was copied
+          windows_[g].commit(record.groups[g], record.state.committed,
+                             [](block_id, std::uint32_t) {}); // nothing was copied
         }
       }
       commit_in_lane(record, item.lane - 1, ids.front());
@@ -147,7 +148,7 @@ auto cache_core<Policies>::drop(slot_type& slot) -> void {
   auto const launched = slot.phase == step_phase::launched;
   QUIRE_EXPECTS(launched || slot.phase == step_phase::planned);
   auto const until = launched ? fence_.issue(slot.timeline) : ticket{};
-  auto const retire = retirement{this, slot.timeline, until, 0};
+  auto const retire = retirement{this, slot.timeline, until};
   for (auto i = slot.items.size(); i-- > 0;) {
     auto& item = slot.items[i];
     auto& record = *item.record;

@@ -6,6 +6,7 @@
 
 #include <quire/core/types.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -24,16 +25,16 @@ public:
     }
     if (waiting_.size() + more > waiting_.capacity()) { waiting_.reserve(2 * (waiting_.size() + more)); }
   }
-  /// \pre `reserve`
-  auto push(std::uint32_t group, block_id block, ticket until) noexcept -> void {
-    waiting_.push_back({block, group, until});
+  /// \pre `reserve` \param unready who left it wrote it, and may not have finished
+  auto push(std::uint32_t group, block_id block, ticket until, bool unready) noexcept -> void {
+    waiting_.push_back({until, block, group, unready});
   }
-  /// Hands holds whose ticket \p reached(ticket) to \p release(group, block), oldest first.
+  /// Hands holds whose ticket \p reached(ticket) to \p release(group, block, unready), oldest first.
   template <class Reached, class Release>
   auto drain(Reached reached, Release release) -> void {
     while (first_ < waiting_.size() && reached(waiting_[first_].until)) {
       auto const late = waiting_[first_++];
-      release(late.group, late.block);
+      release(late.group, late.block, late.unready);
     }
     if (first_ == waiting_.size()) {
       waiting_.clear();
@@ -42,16 +43,27 @@ public:
   }
   [[nodiscard]] auto empty() const noexcept -> bool { return first_ == waiting_.size(); }
   [[nodiscard]] auto size() const noexcept -> std::size_t { return waiting_.size() - first_; }
+  /// Visits (group, block, unready).
   template <class Visit>
   auto for_each(Visit visit) const -> void {
-    for (auto i = first_; i < waiting_.size(); ++i) { visit(waiting_[i].group, waiting_[i].block); }
+    for (auto i = first_; i < waiting_.size(); ++i) {
+      visit(waiting_[i].group, waiting_[i].block, waiting_[i].unready);
+    }
+  }
+  /// Forgets the holds for which \p gone(group, block).
+  template <class Gone>
+  auto remove_if(Gone gone) -> void {
+    auto const begin = waiting_.begin() + static_cast<std::ptrdiff_t>(first_);
+    auto const is_gone = [&](late_hold const& late) { return gone(late.group, late.block); };
+    waiting_.erase(std::remove_if(begin, waiting_.end(), is_gone), waiting_.end());
   }
 
 private:
   struct late_hold {
+    ticket until;
     block_id block;
     std::uint32_t group;
-    ticket until;
+    bool unready;
   };
   std::vector<late_hold> waiting_;
   std::size_t first_ = 0;

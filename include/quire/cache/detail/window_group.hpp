@@ -179,18 +179,20 @@ public:
     }
     account(t);
   }
-  /// Undoes `reserve`; fresh blocks go to \p retire(block), one hold each, unless they are victims that will be restored.
+  // Holds that end go to \p retire(block, end), `end` being the position behind the block.
+  /// Undoes `reserve`; fresh blocks retire, unless they are victims that will be restored.
   template <class Retire>
   auto roll_back(group_table& t, std::uint32_t committed, Retire retire) -> void {
-    auto const give_back = [&](block_id block) {
+    auto const give_back = [&](block_id block, std::uint32_t j) {
       --t.held;
       leave_use(t, block);
-      if (pool_.state(block) != state_type::condemned) { retire(block); }
+      if (pool_.state(block) != state_type::condemned) { retire(block, end_of(j)); }
     };
-    for (; t.size() > t.before; t.blocks.pop_back()) { give_back(t.blocks.back()); }
+    for (; t.size() > t.before; t.blocks.pop_back()) { give_back(t.blocks.back(), t.size() - 1); }
     if (t.copy_source) {
-      auto& entry = t.blocks[geometry_.index(committed)];
-      give_back(entry);
+      auto const j = geometry_.index(committed);
+      auto& entry = t.blocks[j];
+      give_back(entry, j);
       entry = t.copy_source;
       t.copy_source = block_id::none();
       t.stamp = 0;
@@ -203,7 +205,7 @@ public:
     if (t.copy_source) {
       pool_.apply(t.blocks[geometry_.index(committed)], event_type::commit);
       leave_use(t, t.copy_source);
-      retire(t.copy_source);
+      retire(t.copy_source, end_of(geometry_.index(committed)));
       t.copy_source = block_id::none();
       --t.held;
     }
@@ -319,9 +321,7 @@ public:
   auto allow(group_table& t, std::uint32_t budget) -> void {
     auto const each = [&](auto visit) {
       if (t.copy_source) { visit(t.copy_source); }
-      for (auto const block : t.blocks) {
-        if (block) { visit(block); }
-      }
+      each_held(t, [&](std::uint32_t j) { visit(t.blocks[j]); });
     };
     if (budget > 0) {
       budgets_ += budget;
@@ -354,6 +354,38 @@ public:
     }
     return block_count{n};
   }
+
+  // --- a lost device ------------------------------------------------------------------------------------------------
+  /// Visits the blocks of \p t that reach beyond \p position.
+  template <class Visit>
+  auto each_behind(group_table const& t, std::uint32_t position, Visit visit) const -> void {
+    for (auto j = geometry_.index(position); j < t.size(); ++j) {
+      if (t.blocks[j]) { visit(t.blocks[j]); }
+    }
+  }
+  /// [tokens] in front of the first block of \p t that is not \p ready(block); none if all are.
+  template <class Ready>
+  [[nodiscard]] auto ready_length(group_table const& t, Ready ready) const -> std::optional<std::uint32_t> {
+    for (std::uint32_t j = 0; j < t.size(); ++j) {
+      if (t.blocks[j] && !ready(t.blocks[j])) { return j * geometry_.block_tokens(); }
+    }
+    return std::nullopt;
+  }
+  /// Nobody finds \p block any more. \pre it has a holder
+  auto detach(block_id block) -> void {
+    auto const place = std::exchange(home_[block.value()], nowhere);
+    if (place == nowhere) { return; }
+    hanging_[place] = block_id::none();
+    pool_.apply(block, event_type::unpublish);
+  }
+  /// Ends a hold on \p block, which is never used again, and hangs nowhere.
+  auto lose(block_id block) -> void {
+    if (!pool_.release(block)) { return; }
+    pool_.apply(block, event_type::retire);
+    ++lost_;
+  }
+  /// [blocks] given up because a device may still write them.
+  [[nodiscard]] auto lost() const noexcept -> block_count { return block_count{lost_}; }
 
   // --- what the index does ------------------------------------------------------------------------------------------
   /// The open plan's victims are final. \returns [blocks] how many there were
@@ -442,11 +474,13 @@ public:
     std::uint32_t free = 0;
     std::uint32_t idle = 0;
     std::uint32_t in_use = 0;
+    std::uint32_t retiring = 0;
     for (std::uint32_t b = 0; b < home_.size(); ++b) {
       auto const block = block_id{b};
       auto const state = pool_.state(block);
       auto const name = "group " + std::to_string(id_.value()) + ", block " + std::to_string(b);
       free += state == state_type::free ? 1U : 0U;
+      retiring += state == state_type::retiring ? 1U : 0U;
       if (pool_.holders(block) != holders[b]) { return name + ": holders differ from the tables that name it"; }
       if (users_[b] != users[b]) { return name + ": the sequences that use it are miscounted"; }
       in_use += users[b] > 0 ? 1U : 0U;
@@ -466,6 +500,7 @@ public:
     }
     auto const name = "group " + std::to_string(id_.value());
     if (in_use != in_use_) { return name + ": blocks in use are miscounted"; }
+    if (retiring != lost_) { return name + ": retiring blocks are not given up"; }
     if (shared_memory<typename Pool::allocation_type>::shared ? free < pool_.free_blocks().value()
                                                               : free != pool_.free_blocks().value()) {
       return name + ": free blocks are miscounted";
@@ -489,6 +524,9 @@ private:
   static auto stored(retention const& keeps) -> retention {
     if (keeps.kind != retention_kind::ring) { return keeps; }
     return retention::sink_window({.sinks = keeps.sinks, .window = keeps.extent});
+  }
+  [[nodiscard]] auto end_of(std::uint32_t j) const noexcept -> std::uint32_t {
+    return (j + 1) * geometry_.block_tokens();
   }
   [[nodiscard]] auto next_idle(node_id at) const noexcept -> node_id {
     auto const next = hooks_[at.value()].next;
@@ -519,6 +557,7 @@ private:
   }
   /// Where logical block \p j hangs if it does. \pre the lead blocks reach there
   [[nodiscard]] auto place_of(std::span<block_id const> lead, std::uint32_t j) const noexcept -> std::size_t {
+    if (geometry_.block_tokens() == lead_.block_tokens()) { return lead[j].value(); } // without divisions
     auto const u = lead_.index((j + 1) * geometry_.block_tokens() - 1);
     return std::size_t{lead[u].value()} * per_lead_ + (j - first_in(u));
   }
@@ -559,7 +598,7 @@ private:
   auto leave(group_table& t, std::uint32_t j, Retire& retire) -> void {
     if (!t.blocks[j]) { return; }
     leave_use(t, t.blocks[j]);
-    retire(t.blocks[j]);
+    retire(t.blocks[j], end_of(j));
     t.blocks[j] = block_id::none();
     --t.held;
   }
@@ -597,6 +636,7 @@ private:
   std::uint32_t budgets_ = 0;
   std::uint32_t in_use_ = 0; // blocks with users
   std::uint32_t held_ = 0;
+  std::uint32_t lost_ = 0;
   std::vector<block_id> claims_; // of the open plan
 };
 /// \endcond

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// A lost timeline in a cache whose groups give blocks up: what it never finished is lost, in every group, and nothing else.
+#include <quire/block/ticket_fence.hpp>
+#include <quire/cache/kv_cache.hpp>
+
+#include "storage/group_fixture.hpp"
+#include "support/catch_compat.hpp"
+
+#include <cstdint>
+#include <vector>
+
+namespace {
+using namespace quire;
+using quire_test::ascending;
+using quire_test::group;
+using quire_test::group_of;
+using quire_test::groups_of;
+
+using quire_test::text;
+using quire_test::window_of;
+
+struct two_timelines : default_policies {
+  using fence = ticket_fence<2>;
+};
+using engine = quire_test::group_engine<two_timelines>;
+
+constexpr auto t0 = timeline_id{0};
+constexpr auto t1 = timeline_id{1};
+
+// What keeps everything, and a window of 5; blocks of 4.
+auto full_and_window() -> engine {
+  auto options = groups_of(16, {group_of({}), group_of(window_of(5), 16)});
+  options.batch_buffers = 4;
+  return engine{options};
+}
+
+// Computes ids in a step that finishes.
+void finish(engine& e, engine::request& r, text const& ids, timeline_id t = t0) {
+  auto const until = e.cache.fence().issue(t);
+  e.step({{&r, ids}}, until, t);
+  e.cache.fence().complete(t, until);
+}
+// Computes ids in a step that does not.
+void begin(engine& e, engine::request& r, text const& ids, timeline_id t = t0) {
+  e.step({{&r, ids}}, e.cache.fence().issue(t), t);
+}
+auto lost(engine& e) -> std::vector<std::uint32_t> {
+  return {e.cache.lost_blocks(group(0)).value(), e.cache.lost_blocks(group(1)).value()};
+}
+using counts = std::vector<std::uint32_t>;
+} // namespace
+
+TEST_CASE("S18: windows lose what a lost timeline never finished, and go on where they are whole") {
+  auto e = full_and_window();
+  auto r = e.admit(ascending(8), 12);
+  finish(e, r, ascending(8));
+  begin(e, r, {9, 10}); // the next query sees 6 to 10: the window still has block 1
+  CHECK(*e.cache.abandon(t0) == block_count{2});
+  quire_test::check(e.cache);
+  CHECK(lost(e) == counts{1, 1}); // block 2 of each
+  CHECK(r.seq.length() == token_count{8});
+  CHECK(e.held(r, 1) == std::vector<bool>{false, true});
+  r.tokens.resize(8);
+  finish(e, r, {9, 10, 11, 12, 13}); // every query reads what it may see
+  CHECK(lost(e) == counts{1, 1});
+}
+
+TEST_CASE("S18: a sequence whose window moved on under a lost timeline begins anew, from what others can find") {
+  auto e = full_and_window();
+  auto r = e.admit(ascending(8), 12);
+  finish(e, r, ascending(8));
+  begin(e, r, {9, 10, 11, 12}); // the next query sees 8 to 12: block 1, which was finished, waits for the step
+  CHECK(*e.cache.abandon(t0) == block_count{2});
+  quire_test::check(e.cache);
+  CHECK(lost(e) == counts{1, 1});
+  CHECK(r.seq.length() == token_count{0});
+  CHECK(e.hit(ascending(9)) == 8); // block 1 of the window was not lost with it
+  r.tokens.clear();
+  finish(e, r, ascending(12));
+}
+
+TEST_CASE("S18: what others read of a window stays theirs when somebody who had left it is lost") {
+  auto e = full_and_window();
+  e.keep(ascending(8));
+  auto stays = e.admit(ascending(9), 4);
+  REQUIRE(stays.seq.cached() == token_count{8});
+  finish(e, stays, {9}, t1);
+  auto moves = e.admit(ascending(9), 8);
+  REQUIRE(moves.seq.cached() == token_count{8});
+  begin(e, moves, {9, 10, 11, 12, 13}); // leaves block 1 of the window
+  CHECK(*e.cache.abandon(t0) == block_count{4});
+  quire_test::check(e.cache);
+  CHECK(lost(e) == counts{2, 2}); // blocks 2 and 3 of each
+  CHECK(moves.seq.length() == token_count{0});
+  CHECK(stays.seq.length() == token_count{9});
+  finish(e, stays, {10, 11}, t1);
+}
+
+TEST_CASE("S18: whoever attached window blocks that a lost timeline never finished is cut back too") {
+  auto e = full_and_window();
+  auto writer = e.admit(ascending(9), 4);
+  begin(e, writer, ascending(9));
+  auto reader = e.admit(ascending(9), 4);
+  REQUIRE(reader.seq.cached() == token_count{8});
+  REQUIRE(e.cache.abandon(t0).has_value());
+  quire_test::check(e.cache);
+  CHECK(writer.seq.length() == token_count{0});
+  CHECK(reader.seq.length() == token_count{0});
+  CHECK(e.cache.cached_blocks() == block_count{0});
+  CHECK(e.cache.evictable_blocks(group(1)) == block_count{0});
+  reader.tokens.clear();
+  finish(e, reader, ascending(9), t1);
+}
+
+TEST_CASE("S18: what ended or was given up on a lost timeline is never used again, in any group") {
+  auto e = full_and_window();
+  auto ended = e.admit(ascending(6), 4);
+  begin(e, ended, ascending(6));
+  e.release(ended);
+  auto left = e.admit(ascending(8, 50), 12);
+  begin(e, left, ascending(8, 50)); // in flight when the next step lets block 0 go
+  begin(e, left, {7, 7, 7, 7});
+  CHECK(e.held(left, 1) == std::vector<bool>{false, false, true});
+  REQUIRE(e.cache.abandon(t0).has_value());
+  quire_test::check(e.cache);
+  CHECK(lost(e) == counts{5, 5}); // two and three of each
+  CHECK(e.cache.free_blocks(group(1)) == block_count{11});
+  CHECK(e.cache.waiting_blocks() == block_count{0});
+  e.keep(ascending(8)); // life goes on
+}
