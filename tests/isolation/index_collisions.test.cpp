@@ -14,6 +14,7 @@
 #include "support/catch_compat.hpp"
 
 #include <cstdint>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -64,8 +65,11 @@ TEMPLATE_TEST_CASE("case 1: a block whose 8-bit digest collides is never a hit",
   auto const evil = colliding(s.root);
   REQUIRE(evil.size() == 4); // the collision exists
   s.use({1, 2, 3, 4});
+  CHECK(s.index.hash_collisions() == 0);
   CHECK(s.find(evil).empty());
+  CHECK(s.index.hash_collisions() == 1);
   CHECK(s.find({1, 2, 3, 4}) == list{0});
+  CHECK(s.index.hash_collisions() == 1);
 }
 
 TEST_CASE("case 1: a tenant that forges a digest reads nothing of another one") {
@@ -87,6 +91,13 @@ TEMPLATE_TEST_CASE("case 2: a hit needs equal tokens and an equal parent, and a 
   e.read(r);
   CHECK(e.cache.statistics().hit_tokens == 4); // the branch found the common block, this prompt nothing
   CHECK(e.cache.statistics().computed_tokens == 9 + 5 + 9);
+  if (std::is_same_v<typename TestType::digest, constant_digest>) { CHECK(e.cache.statistics().hash_collisions > 0); }
+}
+
+TEMPLATE_TEST_CASE("case 2: nothing collides under the default digest", "", (run_tree<>), (flat_index<>)) {
+  auto s = shelf<TestType>{64, 4};
+  for (token_id t = 0; t < 12; ++t) { s.use(joined(ascending(4), {t, t, t, t})); }
+  CHECK(s.index.hash_collisions() == 0);
 }
 
 TEMPLATE_TEST_CASE("case 3: an equal digest with other tokens becomes a second entry", "",

@@ -84,6 +84,8 @@ struct candidate {
     requires(Missing != 20);
   auto would_release(prefix_pin const&, block_count) const noexcept(Throws != 21) -> returns<21, block_count>
     requires(Missing != 21);
+  auto hash_collisions() const noexcept(Throws != 22) -> returns<22, std::uint64_t>
+    requires(Missing != 22);
 };
 static_assert(prefix_index<candidate<-1>>);
 static_assert(!prefix_index<int>);
@@ -100,9 +102,9 @@ template <int... N>
 constexpr auto throwing_refused(std::integer_sequence<int, N...>) -> bool {
   return (!prefix_index<candidate<-1, -1, N + 13>> && ...);
 }
-static_assert(missing_refused(std::make_integer_sequence<int, 22>{}));
-static_assert(wrong_refused(std::make_integer_sequence<int, 21>{}));
-static_assert(throwing_refused(std::make_integer_sequence<int, 9>{}));
+static_assert(missing_refused(std::make_integer_sequence<int, 23>{}));
+static_assert(wrong_refused(std::make_integer_sequence<int, 22>{}));
+static_assert(throwing_refused(std::make_integer_sequence<int, 10>{}));
 
 static_assert(prefix_index<run_tree<>> && prefix_index<flat_index<>>);
 static_assert(!std::is_copy_constructible_v<prefix_pin> && std::is_nothrow_move_constructible_v<prefix_pin>);

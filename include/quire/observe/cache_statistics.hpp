@@ -57,6 +57,9 @@ struct cache_statistics {
   std::uint64_t evicted_blocks = 0;
   /// [blocks] copied on write.
   std::uint64_t copied_blocks = 0;
+  /// Look-ups that met the hash of other content. Each was a miss, or found its own entry beside it (case 2); many of them
+  /// tell that somebody feeds prompts which were made to collide.
+  std::uint64_t hash_collisions = 0;
 
   /// [tokens] that a tier was asked for at most: what the cache itself did not have (case 133).
   /// \pre `partitioned()`
@@ -96,7 +99,8 @@ private:
       &cache_statistics::prompt_tokens,     &cache_statistics::hit_tokens,     &cache_statistics::loaded_tokens,
       &cache_statistics::computed_tokens,   &cache_statistics::resumed_tokens, &cache_statistics::self_hit_tokens,
       &cache_statistics::recomputed_tokens, &cache_statistics::output_tokens,  &cache_statistics::published_blocks,
-      &cache_statistics::duplicate_blocks,  &cache_statistics::evicted_blocks, &cache_statistics::copied_blocks};
+      &cache_statistics::duplicate_blocks,  &cache_statistics::evicted_blocks, &cache_statistics::copied_blocks,
+      &cache_statistics::hash_collisions};
 };
 
 } // namespace quire

@@ -76,6 +76,7 @@ concept prefix_index =
       { i.token_at(slot) } noexcept -> std::same_as<token_id&>;
       { c.evictable() } noexcept -> std::same_as<block_count>;
       { c.cached() } noexcept -> std::same_as<block_count>;
+      { c.hash_collisions() } noexcept -> std::same_as<std::uint64_t>;
     };
 
 } // namespace quire

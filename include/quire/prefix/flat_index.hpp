@@ -234,6 +234,8 @@ public:
   [[nodiscard]] auto evictable() const noexcept -> block_count { return block_count{evictable_}; }
   /// [blocks] published.
   [[nodiscard]] auto cached() const noexcept -> block_count { return block_count{cached_}; }
+  /// How often an entry with the hash that was looked for held other tokens, or stood below another parent (case 2).
+  [[nodiscard]] auto hash_collisions() const noexcept -> std::uint64_t { return collisions_; }
   /// Nodes in use, one per cached block.
   [[nodiscard]] auto nodes() const noexcept -> node_count { return node_count{cached_}; }
   /// The eviction policy, for those that must be told something.
@@ -334,8 +336,10 @@ private:
   [[nodiscard]] auto find_child(number parent, typename Digest::digest_type const& digest,
                                 token_id const* block) const noexcept -> number {
     return table_.find(place(digest), [&](number n) {
-      return nodes_[n].parent == parent &&
-             detail::equal_tokens(block, store_.of(nodes_[n].block).data(), store_.block_tokens());
+      auto const same = nodes_[n].parent == parent &&
+                        detail::equal_tokens(block, store_.of(nodes_[n].block).data(), store_.block_tokens());
+      collisions_ += same ? 0U : 1U;
+      return same;
     });
   }
   [[nodiscard]] auto in_order(number n) const noexcept -> bool {
@@ -388,6 +392,7 @@ private:
   [[no_unique_address]] Eviction order_;
   number unused_ = 0;
   std::uint32_t cached_ = 0;
+  mutable std::uint64_t collisions_ = 0; // looking up is logically const
   std::uint32_t evictable_ = 0;
   std::vector<number> claims_;
 };

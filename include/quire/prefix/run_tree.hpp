@@ -389,6 +389,8 @@ public:
   [[nodiscard]] auto evictable() const noexcept -> block_count { return block_count{evictable_}; }
   /// [blocks] published.
   [[nodiscard]] auto cached() const noexcept -> block_count { return block_count{cached_}; }
+  /// How often an entry with the hash that was looked for held other tokens, or stood below another parent (case 2).
+  [[nodiscard]] auto hash_collisions() const noexcept -> std::uint64_t { return collisions_; }
   /// Nodes in use. \complexity O(1)
   [[nodiscard]] auto nodes() const noexcept -> node_count { return node_count{used_nodes_}; }
   /// The eviction policy, for those that must be told something.
@@ -466,8 +468,10 @@ private:
   [[nodiscard]] auto find_child(number parent, std::uint32_t hash, token_id const* first) const noexcept -> number {
     return table_.find(hash, [&](number n) {
       auto const& node = nodes_[n];
-      return node.parent == parent &&
-             detail::equal_tokens(first, store_.of(*ids_of(node)).data(), store_.block_tokens());
+      auto const same =
+          node.parent == parent && detail::equal_tokens(first, store_.of(*ids_of(node)).data(), store_.block_tokens());
+      collisions_ += same ? 0U : 1U;
+      return same;
     });
   }
 
@@ -741,6 +745,7 @@ private:
   number unused_ = 0;
   std::uint32_t used_nodes_ = 0;
   std::uint32_t cached_ = 0;
+  mutable std::uint64_t collisions_ = 0; // looking up is logically const
   std::uint32_t evictable_ = 0;
   std::vector<claim_type> claims_;
   std::vector<block_id> claimed_ids_;
