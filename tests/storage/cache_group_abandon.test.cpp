@@ -128,3 +128,22 @@ TEST_CASE("S18: what ended or was given up on a lost timeline is never used agai
   CHECK(e.cache.waiting_blocks() == block_count{0});
   e.keep(ascending(8)); // life goes on
 }
+
+TEST_CASE("S18: what a sequence computes again behind a cut is not finished, although it had found those positions") {
+  auto options = groups_of(16, {group_of({}), group_of(window_of(9), 16)});
+  options.batch_buffers = 4;
+  auto e = engine{options};
+  e.keep(ascending(8));
+  auto r = e.admit(ascending(9), 8);
+  REQUIRE(r.seq.cached() == token_count{8});
+  finish(e, r, {9});
+  e.truncate(r, 6);
+  begin(e, r, {70, 80}); // into copies of block 1
+  CHECK(*e.cache.abandon(t0) == block_count{2});
+  quire_test::check(e.cache);
+  CHECK(lost(e) == counts{1, 1});
+  CHECK(r.seq.length() == token_count{4});
+  CHECK(e.hit(ascending(9)) == 8); // the blocks that were copied are as they were
+  r.tokens.resize(4);
+  finish(e, r, {70, 80, 90});
+}

@@ -268,6 +268,24 @@ TEST_CASE("S18: whoever attached what a lost timeline never finished is cut back
   }
 }
 
+TEST_CASE("S18: own copies of blocks that a lost timeline never finished lie on the same path, and leave it") {
+  auto e = engine<on_timelines<2>>{pool_of(16)};
+  auto writer = e.admit(ascending(9), 4);
+  auto other = e.admit(ascending(9), 4); // finds nothing either
+  e.prefill(writer, ascending(9), e.cache.fence().issue(t0), t0);
+  auto const until = e.cache.fence().issue(t1);
+  e.prefill(other, ascending(9), until, t1); // blocks 0 and 1 are there already: its own are copies of them
+  e.cache.fence().complete(t1, until);
+  REQUIRE(e.cache.cached_blocks() == block_count{2});
+  CHECK(*e.cache.abandon(t0) == block_count{3}); // the writer's; those of the other one were finished
+  check(e.cache);
+  CHECK(other.seq.length() == token_count{0});
+  CHECK(e.cache.cached_blocks() == block_count{0});
+  CHECK(e.cache.free_blocks() == block_count{13});
+  other.tokens.clear();
+  e.prefill(other, ascending(9), e.cache.fence().issue(t1), t1);
+}
+
 TEST_CASE("S18: what was finished below a block that a lost timeline never finished leaves the cache with it") {
   auto e = engine<on_timelines<2>>{pool_of(32)};
   auto writer = e.admit(ascending(6), 4);
