@@ -3,7 +3,7 @@
 // position of every step, and of every sequence after every command, is read back and compared. See support/toy_world.hpp.
 #include <quire/cache/kv_cache.hpp>
 
-#include "support/toy_commands.hpp"
+#include "support/toy_generators.hpp"
 
 TEST_CASE("kv_cache: default policies agree with the toy", "[cache]") {
   quire_test::agrees_with_toy<quire::default_policies>(

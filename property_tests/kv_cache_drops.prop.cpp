@@ -4,7 +4,7 @@
 #include <quire/cache/kv_cache.hpp>
 
 #include "support/rc_prop.hpp"
-#include "support/toy_commands.hpp"
+#include "support/toy_generators.hpp"
 
 #include <cstddef>
 #include <span>

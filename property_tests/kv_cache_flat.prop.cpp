@@ -7,7 +7,7 @@
 #include <quire/prefix/flat_index.hpp>
 #include <quire/prefix/lfu_eviction.hpp>
 
-#include "support/toy_commands.hpp"
+#include "support/toy_generators.hpp"
 
 namespace {
 struct flat_policies : quire::default_policies {

@@ -5,7 +5,7 @@
 #include <quire/cache/kv_cache.hpp>
 #include <quire/prefix/fifo_eviction.hpp>
 
-#include "support/toy_commands.hpp"
+#include "support/toy_generators.hpp"
 
 namespace {
 struct late_policies : quire::default_policies {

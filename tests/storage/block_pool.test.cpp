@@ -193,6 +193,7 @@ TEMPLATE_TEST_CASE("S24: releasing many at once equals releasing one by one, wha
       CHECK(at_once.state(given[i]) == (last ? state::free : mix[i].in));
       CHECK(at_once.holders(given[i]) == mix[i].holders - 1);
       CHECK(one_by_one.state(given[i]) == at_once.state(given[i]));
+      CHECK(one_by_one.holders(given[i]) == mix[i].holders - 1);
     }
     REQUIRE(at_once.free_blocks() == one_by_one.free_blocks());
     while (auto const b = one_by_one.try_allocate()) { CHECK(at_once.try_allocate() == b); }

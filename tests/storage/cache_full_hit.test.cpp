@@ -202,9 +202,33 @@ TEST_CASE("S22: a fork of a request at P - 1 writes its own next position") {
   e.keep(ascending(8));
   auto r = e.admit(ascending(8), 2);
   auto twin = e.fork(r, 7);
-  e.step({{&r, {8}}, {&twin, {99}}}); // the twin's token is not the stored one
+  CHECK(e.cache.promised_blocks() == block_count{1 + 2}); // the twin's copy beside the block behind, for each
+  e.step({{&r, {8}}, {&twin, {99}}});                     // the twin's token is not the stored one
   e.read(r);
   e.read(twin);
+}
+
+TEST_CASE("S22: another token than the one that was found takes a block that was promised to nobody") {
+  for (auto const spare : {0U, 1U}) {
+    CAPTURE(spare);
+    auto e = engine<>{pool_of(6 + spare)};
+    e.keep(ascending(8));
+    auto r = e.admit(ascending(8), 4);                 // 2 of its 3 blocks are there
+    auto const others = e.admit(ascending(8, 100), 4); // 3, which leaves none, or one
+    auto const promised = e.cache.promised_blocks();
+    CHECK(promised == block_count{1 + 3});
+    auto const ids = text{99};
+    auto const item = engine<>::step_item{r.seq, ids};
+    {
+      auto planned = e.cache.plan_step({&item, 1});
+      REQUIRE(planned.has_value());
+      CHECK(planned->results()[0].status == (spare == 0 ? errc::no_blocks : errc::ok));
+      CHECK(e.cache.promised_blocks() == promised); // both still have theirs
+    }
+    quire_test::check(e.cache);
+    e.prefill(r, ascending(8)); // with its own token it needs none
+    CHECK(e.cache.promised_blocks() == promised);
+  }
 }
 
 TEST_CASE("case 21: with every block resident one position is computed, never zero") {

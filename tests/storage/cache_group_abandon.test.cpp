@@ -147,3 +147,68 @@ TEST_CASE("S18: what a sequence computes again behind a cut is not finished, alt
   r.tokens.resize(4);
   finish(e, r, {70, 80, 90});
 }
+
+TEST_CASE("S18: a copy that a step made and left at once is not finished") {
+  auto options = groups_of(16, {group_of({}), group_of(window_of(9), 16)});
+  options.batch_buffers = 4;
+  auto e = engine{options};
+  e.keep(ascending(8));
+  auto r = e.admit(ascending(9), 12);
+  REQUIRE(r.seq.cached() == token_count{8});
+  finish(e, r, {9});
+  e.truncate(r, 6);
+  begin(e, r, ascending(11, 70)); // copies block 1, and the window has left the copy when the step ends at 17
+  REQUIRE(e.held(r, 1) == std::vector<bool>{false, false, true, true, true});
+  CHECK(*e.cache.abandon(t0) == block_count{8});
+  quire_test::check(e.cache);
+  CHECK(lost(e) == counts{4, 4}); // the copy and three behind it, in both groups
+  CHECK(e.hit(ascending(9)) == 8);
+}
+
+TEST_CASE("S18: a prompt that was found whole is not lost with a timeline that works for others") {
+  auto e = full_and_window();
+  e.keep(ascending(8));
+  auto other = e.admit(ascending(4, 50), 4);
+  begin(e, other, ascending(4, 50));
+  auto r = e.admit(ascending(8), 4); // what it found might be anybody's work in flight
+  REQUIRE(r.seq.cached() == token_count{7});
+  CHECK(*e.cache.abandon(t0) == block_count{2}); // the other one's
+  quire_test::check(e.cache);
+  CHECK(r.seq.length() == token_count{7});
+  CHECK(other.seq.length() == token_count{0});
+}
+
+TEST_CASE("S18: a window block that was copied from stays with those who had finished it") {
+  auto options = groups_of(32, {group_of({}), group_of(window_of(5), 16, 4)}, 2);
+  options.batch_buffers = 4;
+  auto e = engine{options};
+  auto parent = e.admit(ascending(6), 6);
+  finish(e, parent, ascending(6));
+  auto child = e.fork(parent, 6);
+  begin(e, child, {9}); // a block of its own for the group that keeps everything, a copy of block 1 for the window
+  CHECK(*e.cache.abandon(t0) == block_count{2});
+  quire_test::check(e.cache);
+  CHECK(lost(e) == counts{1, 1});
+  CHECK(parent.seq.length() == token_count{6});
+  finish(e, parent, {7, 8}, t1);
+}
+
+TEST_CASE("S18: what another timeline still reads waits for it, although its sequence was cut off there") {
+  auto e = full_and_window();
+  e.keep(ascending(8));
+  auto r = e.admit(ascending(9), 12);
+  REQUIRE(r.seq.cached() == token_count{8});
+  auto const reads = e.cache.fence().issue(t1);
+  e.step({{&r, {9}}}, reads, t1); // reads blocks 0 and 1
+  begin(e, r, {10, 11, 12, 13});  // leaves block 1 of the window
+  REQUIRE(e.cache.abandon(t0).has_value());
+  quire_test::check(e.cache);
+  CHECK(r.seq.length() == token_count{0});
+  CHECK(e.cache.evictable_blocks() == block_count{0});         // the reader is still at it
+  CHECK(e.cache.evictable_blocks(group(1)) == block_count{1}); // block 0, which it does not see
+  e.cache.fence().complete(t1, reads);
+  e.cache.reclaim();
+  quire_test::check(e.cache);
+  CHECK(e.cache.evictable_blocks() == block_count{2});
+  CHECK(e.cache.evictable_blocks(group(1)) == block_count{2});
+}

@@ -90,6 +90,7 @@ class group_world {
     std::vector<std::vector<std::int32_t>> tables;
     std::vector<row> rows;
     std::uint64_t ticket = 0;
+    std::vector<std::pair<std::uint32_t, std::size_t>> garbage; // (group, slot): what a dropped plan may have written
   };
 
 public:
@@ -247,6 +248,11 @@ private:
     s->tokens.resize(length);
     s->prompt = length;
     if (length == 0) { s->exact = 0; }
+    if (below(3) == 0) { // and goes on with a text of its own
+      for (auto n = below(3 * case_.block_tokens); n > 0 && s->tokens.size() < s->limit; --n) {
+        s->tokens.push_back(static_cast<quire::token_id>(below(3)));
+      }
+    }
   }
   void compact() {
     if constexpr (!fenced) {
@@ -268,16 +274,24 @@ private:
   void lose() {
     if constexpr (fenced) {
       if (below(3) != 0) { return zombies(below(20)); }
-      auto const t = below(timelines);
-      for (auto again = true; again;) { // the others go on as far as they can
-        again = false;
-        for (std::size_t u = 0; u < timelines; ++u) { again = (u != t && run_one(u)) || again; }
-      }
       auto const idle = std::all_of(queue_.begin(), queue_.end(), [](auto const& jobs) { return jobs.empty(); });
-      for (std::uint32_t u = 0; u < timelines; ++u) { // who waits for it is lost as well
-        if (u != t && queue_[u].empty()) { continue; }
-        seen["timelines lost"] += queue_[u].empty() ? 0U : 1U;
-        for (auto const& work : queue_[u]) { note_writes(work); }
+      auto lost = std::array<bool, timelines>{};
+      lost[below(timelines)] = true;
+      for (auto again = true; std::exchange(again, false);) { // who waits for it is lost as well
+        for (std::size_t u = 0; u < timelines; ++u) {
+          if (lost[u] || !waits_for(u, lost)) { continue; }
+          lost[u] = again = true;
+        }
+      }
+      for (std::uint32_t u = 0; u < timelines; ++u) {
+        seen["timelines lost"] += lost[u] && !queue_[u].empty() ? 1U : 0U;
+        seen["in flight beside a lost one"] += !lost[u] && !queue_[u].empty() ? 1U : 0U;
+        if (!lost[u]) { continue; }
+        for (auto const& work : queue_[u]) {
+          auto const writes = writes_of(work.actions, work.views);
+          zombies_.insert(zombies_.end(), writes.begin(), writes.end());
+          zombies_.insert(zombies_.end(), work.garbage.begin(), work.garbage.end());
+        }
         queue_[u].clear();
         auto const timeline = quire::timeline_id{u};
         done_[u] = cache_.fence().issued(timeline).value();
@@ -295,19 +309,32 @@ private:
       }
     }
   }
-  void note_writes(job const& work) {
-    for (auto const& a : work.actions) {
+  /// True if a job of timeline \p u waits for what a lost one has not finished.
+  [[nodiscard]] auto waits_for(std::size_t u, std::array<bool, timelines> const& lost) const -> bool {
+    return std::any_of(queue_[u].begin(), queue_[u].end(), [&](auto const& work) {
+      return std::any_of(work.actions.begin(), work.actions.end(), [&](auto const& a) {
+        auto const t = a.timeline.value();
+        return a.kind == quire::action_kind::wait && lost[t] && done_[t] < a.until.value();
+      });
+    });
+  }
+  /// (group, slot) that a step writes.
+  [[nodiscard]] auto writes_of(std::span<quire::action const> actions, std::span<quire::batch_view const> views) const
+      -> std::vector<std::pair<std::uint32_t, std::size_t>> {
+    std::vector<std::pair<std::uint32_t, std::size_t>> out;
+    for (auto const& a : actions) {
       if (a.kind == quire::action_kind::wait) { continue; }
       auto const unit = block_tokens(a.group.value());
       for (std::uint32_t i = 0; i < unit; ++i) {
-        zombies_.emplace_back(a.group.value(), std::size_t{a.target.value()} * unit + i);
+        out.emplace_back(a.group.value(), std::size_t{a.target.value()} * unit + i);
       }
     }
-    for (std::uint32_t g = 0; g < work.views.size(); ++g) {
-      for (auto const slot : work.views[g].slot) {
-        if (slot != -1) { zombies_.emplace_back(g, static_cast<std::size_t>(slot)); }
+    for (std::uint32_t g = 0; g < views.size(); ++g) {
+      for (auto const slot : views[g].slot) {
+        if (slot != -1) { out.emplace_back(g, static_cast<std::size_t>(slot)); }
       }
     }
+    return out;
   }
   void zombies(std::uint32_t writes) {
     for (; writes > 0 && !zombies_.empty(); --writes) {
@@ -352,13 +379,19 @@ private:
     if (!plan) { return; }
     ++seen["plans dropped"];
     if (below(2) == 0) {
-      static_cast<void>(plan->launch());
+      auto const actions = plan->launch();
+      job work;
+      for (auto const& a : actions) {
+        if (a.kind == quire::action_kind::wait) { work.actions.push_back(a); }
+      }
+      std::vector<quire::batch_view> views;
+      for (std::uint32_t g = 0; g < case_.groups.size(); ++g) { views.push_back(plan->view(quire::group_id{g})); }
+      work.garbage = writes_of(actions, views);
       ++seen["launched and dropped"];
       *plan = {};
       if constexpr (fenced) { // the cache has issued a ticket for what was launched
-        job nothing;
-        nothing.ticket = cache_.fence().issued(timeline).value();
-        queue_[timeline.value()].push_back(std::move(nothing));
+        work.ticket = cache_.fence().issued(timeline).value();
+        queue_[timeline.value()].push_back(std::move(work));
       }
     }
     *plan = {};
@@ -373,7 +406,8 @@ private:
       return;
     }
     auto const actions = plan->launch();
-    job work{.actions = {actions.begin(), actions.end()}, .views = {}, .tables = {}, .rows = {}};
+    job work;
+    work.actions.assign(actions.begin(), actions.end());
     for (std::uint32_t g = 0; g < case_.groups.size(); ++g) {
       auto const& view = plan->view(quire::group_id{g});
       auto const valid = quire::validate(view, {.pool = cache_.capacity(quire::group_id{g}), .holes = true});
@@ -389,9 +423,12 @@ private:
       auto const status = plan->results()[k].status;
       seen["items refused"] += status != quire::errc::ok ? 1U : 0U;
       if (status == quire::errc::beyond_append) { ++seen["beyond append"]; }
-      toy_check(fenced || status != quire::errc::no_blocks, "an admitted request finds no block");
-      if (status != quire::errc::ok) { continue; }
       auto& s = sequences_[c.which[k]];
+      auto const before = s.hold.length().value();
+      // Another token than the one that was found takes a block that nobody was promised.
+      toy_check(fenced || status != quire::errc::no_blocks || s.hold.found().value() > before,
+                "an admitted request finds no block");
+      if (status != quire::errc::ok) { continue; }
       auto tokens = std::vector<quire::token_id>{s.tokens.begin(), s.tokens.begin() + s.hold.length().value()};
       tokens.insert(tokens.end(), c.ids[k].begin(), c.ids[k].end());
       if (tokens.size() > s.tokens.size()) { s.tokens = tokens; }
@@ -465,6 +502,7 @@ private:
     }
   }
   void execute(job const& work) {
+    for (auto const& [g, slot] : work.garbage) { memory_[g][slot] = toy_poison + 1; }
     perform(work.actions);
     for (std::uint32_t g = 0; g < work.views.size(); ++g) {
       auto const& view = work.views[g];

@@ -25,7 +25,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <ostream>
 #include <set>
 #include <span>
 #include <string>

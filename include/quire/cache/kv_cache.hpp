@@ -445,7 +445,8 @@ public:
     return state_->core.abandon(timeline);
   }
   /// Moves blocks so that those in use have the lowest numbers. The moves must run, in order, before the next step.
-  /// \errors errc::plan_open, errc::views_in_flight while a step or its ticket is pending. \complexity O(pool). \source S15
+  /// \errors errc::plan_open, errc::views_in_flight while a step or its ticket is pending, errc::not_supported where groups
+  /// share one memory. \complexity O(pool). \source S15
   [[nodiscard]] auto compact() -> expected<std::vector<action>> {
     guard const hold{*state_};
     return state_->core.compact();
@@ -478,7 +479,7 @@ public:
   [[nodiscard]] auto promised_blocks() const -> block_count { return state_->core.promised(); }
   /// [blocks] retired that wait for a ticket; draining sequences hold further ones.
   [[nodiscard]] auto waiting_blocks() const -> block_count { return state_->core.waiting(); }
-  /// [blocks] given up with a lost timeline.
+  /// [blocks] given up with lost timelines, of the groups that keep everything.
   [[nodiscard]] auto lost_blocks() const -> block_count { return state_->core.lost(); }
   /// The same of layer group \p group.
   [[nodiscard]] auto lost_blocks(group_id group) const -> block_count {

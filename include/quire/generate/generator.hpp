@@ -114,7 +114,7 @@ public:
   /// \source B7
   [[nodiscard]] auto fork(generation_id parent, random_state random) -> expected<generation_id> {
     auto& from = member_of(parent);
-    if (!from.seq || from.closing != stop_reason::none) { return refuse(errc::illegal_transition); }
+    if (!from.seq || from.stray || from.closing != stop_reason::none) { return refuse(errc::illegal_transition); }
     if (running_.size() >= options_.max_members) { return refuse(errc::too_many_rows); }
     auto forked = cache_->fork(from.seq);
     if (!forked) { return refuse(forked.error()); }
@@ -123,6 +123,7 @@ public:
     request.state.random = random;
     request.entry = std::nullopt;
     auto& m = add(std::move(request));
+    m.drafts = from.drafts;
     m.seq = std::move(*forked);
     m.result.cached = m.result.covered = m.seq.length();
     enter(m);
@@ -142,6 +143,7 @@ public:
   auto step() -> expected<std::span<emitted_token const>> {
     emitted_.clear();
     kept_copies_.clear();
+    preempt_strays();
     expire();
     if (auto const blocked = admit_waiting(); blocked != errc::ok && running_.empty() && emitted_.empty()) {
       return refuse(blocked);
@@ -166,6 +168,7 @@ public:
     for (auto const& row : rows_) {
       if (row.status == errc::ok) { settle(row, now); }
     }
+    preempt_strays();
     return make_room() ? expected<std::span<emitted_token const>>{std::span<emitted_token const>{emitted_}}
                        : refuse(errc::no_blocks);
   }
@@ -246,6 +249,8 @@ private:
     stop_reason closing = stop_reason::none; // has all its outputs, forwards the last one
     std::uint64_t age = 0;
     bool queued_before = false; // its blocks were taken away
+    bool drafts = true;         // the cache has room to take guesses back
+    bool stray = false;         // wrong guesses stand in its sequence, and the cache refuses to cut them off
   };
   struct planned_row {
     member* of;
@@ -345,7 +350,12 @@ private:
       auto& m = *waiting_.front();
       running_.reserve(running_.size() + 1);
       auto admitted = ask(m, m.request.reuse);
-      if (!admitted && admitted.error().code == errc::never_fits && m.request.reuse == reuse_rule::read_and_write) {
+      auto const never_fits = [&] { return !admitted && admitted.error().code == errc::never_fits; };
+      if (never_fits() && m.drafts && options_.draft != token_count{}) {
+        m.drafts = false; // what windows keep for guesses is too much
+        admitted = ask(m, m.request.reuse);
+      }
+      if (never_fits() && m.request.reuse == reuse_rule::read_and_write) {
         admitted = ask(m, reuse_rule::write_only); // a copy of what it finds is the one block too many
       }
       if (!admitted) {
@@ -366,7 +376,7 @@ private:
   }
   auto ask(member const& m, reuse_rule reuse) {
     auto const left = outputs_left(m);
-    auto const draft = std::min(options_.draft.value(), left - 1); // no guess lies beyond the last output
+    auto const draft = m.drafts ? std::min(options_.draft.value(), left - 1) : 0U; // none lies beyond the last output
     return cache_->admit({.scope = m.request.scope,
                           .prompt = m.text,
                           .max_output = token_count{left - draft},
@@ -381,7 +391,7 @@ private:
   auto end_early(member& m, stop_reason why) -> bool {
     if (m.result.over()) { return false; }
     if (m.seq) {
-      m.result.covered = m.seq.length();
+      if (!m.stray) { m.result.covered = m.seq.length(); }
       leave(m);
       why == stop_reason::timed_out ? cache_->time_out(std::move(m.seq)) : cache_->cancel(std::move(m.seq));
     } else if (m.leader) {
@@ -393,7 +403,7 @@ private:
     return true;
   }
   auto finish(member& m, stop_reason why) -> void {
-    m.result.covered = m.seq.length();
+    if (!m.stray) { m.result.covered = m.seq.length(); }
     leave(m);
     cache_->release(std::move(m.seq));
     over(m, why);
@@ -419,6 +429,12 @@ private:
       if (now >= m->result.times.entry + *m->request.time_limit) { end_early(*m, stop_reason::timed_out); }
     }
   }
+  /// Those whose wrong guesses the cache did not cut off compute again what is right.
+  auto preempt_strays() -> void {
+    for (auto i = running_.size(); i-- > 0;) {
+      if (running_[i]->stray) { preempt(*running_[i]); }
+    }
+  }
   /// Takes the blocks of \p m away and lets it wait at the head of the queue; it will compute again what is gone.
   auto preempt(member& m) -> void {
     if (m.closing != stop_reason::none) { return finish(m, m.closing); } // it has said everything
@@ -429,6 +445,7 @@ private:
     } else {
       m.seq = sequence{}; // nothing was computed yet
     }
+    m.stray = false;
     leave(m);
   }
   /// Deals with items that a step refused. \returns false if the only member finds no room
@@ -487,7 +504,7 @@ private:
   }
   /// Guesses what \p m says next, never beyond its limit. \returns how many
   auto guess(member& m) -> std::uint32_t {
-    if (options_.draft == token_count{} || m.result.state.output.empty()) { return 0; }
+    if (options_.draft == token_count{} || !m.drafts || m.result.state.output.empty()) { return 0; }
     m.guesses.resize(std::min(options_.draft.value(), outputs_left(m) - 1));
     auto count = m.guesses.empty() ? std::size_t{0} : std::min(drafter_.propose(m.text, m.guesses), m.guesses.size());
     for (std::size_t i = 0; i < count; ++i) {
@@ -543,9 +560,7 @@ private:
       ++outputs;
       if (outputs <= guesses && m.text.back() != m.guesses[outputs - 1]) { break; }
     }
-    if (guesses > 0 && reason != stop_reason::failed && !keep_verified(m, r.length, token_count{outputs})) {
-      return reason == stop_reason::none ? preempt(m) : finish(m, reason); // computed again from what is right
-    }
+    if (guesses > 0 && reason != stop_reason::failed) { keep_verified(m, r.length, token_count{outputs}); }
     if (first && outputs > 0) { share_prompt(m, logits_of(r.first), now); }
     if (reason != stop_reason::none) { stop(m, reason); }
   }
@@ -576,16 +591,14 @@ private:
   }
   /// Cuts off the guesses that were wrong and tells the ids of the others. With n outputs in this step, n of its positions
   /// hold: the fed one, and every guess that an output has confirmed and a later output has used.
-  /// \returns false if the cache refuses to cut it back
-  auto keep_verified(member& m, std::uint32_t from, token_count outputs) -> bool {
+  auto keep_verified(member& m, std::uint32_t from, token_count outputs) -> void {
     auto const guesses = static_cast<std::uint32_t>(m.guesses.size());
     m.result.drafted += token_count{guesses};
     m.result.accepted += outputs - token_count{1};
     auto const wrong = token_count{1 + guesses} - outputs;
     auto const right = std::span<token_id const>{m.text}.subspan(from, outputs.value());
-    if (!cache_->drop_last(m.seq, wrong) || !cache_->resolve(m.seq, right)) { return false; }
-    m.result.covered = m.seq.length();
-    return true;
+    m.stray = !cache_->drop_last(m.seq, wrong) || !cache_->resolve(m.seq, right);
+    m.result.covered = token_count{from} + outputs;
   }
 
   /// The prompt of \p m is computed and \p logits stand behind it: keeps them, and starts the samples that wait for it.
@@ -597,6 +610,7 @@ private:
       auto& follower = *m.followers.front();
       m.followers.erase(m.followers.begin());
       follower.leader = generation_id::none();
+      follower.drafts = m.drafts;
       follower.seq = std::move(*forked);
       follower.result.cached = follower.result.covered = follower.seq.length();
       enter(follower);

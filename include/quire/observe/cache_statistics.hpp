@@ -58,7 +58,7 @@ struct cache_statistics {
   /// [blocks] copied on write.
   std::uint64_t copied_blocks = 0;
   /// Look-ups that met the hash of other content. Each was a miss, or found its own entry beside it (case 2); many of them
-  /// tell that somebody feeds prompts which were made to collide.
+  /// tell that somebody feeds prompts which were made to collide. The index counts them, no event tells of them.
   std::uint64_t hash_collisions = 0;
 
   /// [tokens] that a tier was asked for at most: what the cache itself did not have (case 133).

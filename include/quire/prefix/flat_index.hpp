@@ -70,7 +70,7 @@ public:
     for (; done < total; ++done) {
       auto const block = tokens.subspan(std::size_t{done} * block_tokens, block_tokens);
       digest = store_.policy().chain(digest, block);
-      auto const child = find_child(here, digest, block.data());
+      auto const child = find_child<counting>(here, digest, block.data());
       if (child == 0) { break; }
       out[done] = block_id{nodes_[child].block};
       here = child;
@@ -234,7 +234,7 @@ public:
   [[nodiscard]] auto evictable() const noexcept -> block_count { return block_count{evictable_}; }
   /// [blocks] published.
   [[nodiscard]] auto cached() const noexcept -> block_count { return block_count{cached_}; }
-  /// How often an entry with the hash that was looked for held other tokens, or stood below another parent (case 2).
+  /// How often `match` met an entry that had the hash it looked for and other tokens, or another parent (case 2).
   [[nodiscard]] auto hash_collisions() const noexcept -> std::uint64_t { return collisions_; }
   /// Nodes in use, one per cached block.
   [[nodiscard]] auto nodes() const noexcept -> node_count { return node_count{cached_}; }
@@ -333,12 +333,14 @@ private:
     std::memcpy(&hash, &digest, std::min(sizeof hash, sizeof digest));
     return hash;
   }
+  static constexpr bool counting = true; // collisions, in look-ups for others only
+  template <bool Counting = false>
   [[nodiscard]] auto find_child(number parent, typename Digest::digest_type const& digest,
                                 token_id const* block) const noexcept -> number {
     return table_.find(place(digest), [&](number n) {
       auto const same = nodes_[n].parent == parent &&
                         detail::equal_tokens(block, store_.of(nodes_[n].block).data(), store_.block_tokens());
-      collisions_ += same ? 0U : 1U;
+      if constexpr (Counting) { collisions_ += same ? 0U : 1U; }
       return same;
     });
   }

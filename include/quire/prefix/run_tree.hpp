@@ -89,7 +89,7 @@ public:
     std::uint32_t offset = 0;
     while (done < total) {
       auto const* query = tokens.data() + std::size_t{done} * block_tokens;
-      auto const child = find_child(here, query);
+      auto const child = find_child<counting>(here, store_.locate(here, query), query);
       if (child == 0) { break; }
       auto const& node = nodes_[child];
       auto const* ids = ids_of(node);
@@ -389,7 +389,7 @@ public:
   [[nodiscard]] auto evictable() const noexcept -> block_count { return block_count{evictable_}; }
   /// [blocks] published.
   [[nodiscard]] auto cached() const noexcept -> block_count { return block_count{cached_}; }
-  /// How often an entry with the hash that was looked for held other tokens, or stood below another parent (case 2).
+  /// How often `match` met an entry that had the hash it looked for and other tokens, or another parent (case 2).
   [[nodiscard]] auto hash_collisions() const noexcept -> std::uint64_t { return collisions_; }
   /// Nodes in use. \complexity O(1)
   [[nodiscard]] auto nodes() const noexcept -> node_count { return node_count{used_nodes_}; }
@@ -462,15 +462,17 @@ private:
   }
 
   // --- finding ------------------------------------------------------------------------------------------------------
+  static constexpr bool counting = true; // collisions, in look-ups for others only
   [[nodiscard]] auto find_child(number parent, token_id const* first) const noexcept -> number {
     return find_child(parent, store_.locate(parent, first), first);
   }
+  template <bool Counting = false>
   [[nodiscard]] auto find_child(number parent, std::uint32_t hash, token_id const* first) const noexcept -> number {
     return table_.find(hash, [&](number n) {
       auto const& node = nodes_[n];
       auto const same =
           node.parent == parent && detail::equal_tokens(first, store_.of(*ids_of(node)).data(), store_.block_tokens());
-      collisions_ += same ? 0U : 1U;
+      if constexpr (Counting) { collisions_ += same ? 0U : 1U; }
       return same;
     });
   }

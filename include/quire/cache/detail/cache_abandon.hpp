@@ -44,7 +44,7 @@ auto cache_core<Policies>::abandon(timeline_id timeline) -> expected<block_count
   auto const lost_before = lost_in_all();
   abandoned_[t] = last;
   for (std::uint32_t u = 0; u <= t; ++u) { // who waits for an earlier timeline would wait for this one next
-    limbo_.abandon(timeline_id{u}, [&](block_id) { ++lost_; });
+    limbo_.abandon(timeline_id{u}, [&](block_id block) { lose(block); });
   }
   for (std::size_t g = 0; g < windows_.size(); ++g) {
     unready.for_each(g, [&](block_id block) { windows_[g].detach(block); });
@@ -80,7 +80,7 @@ auto cache_core<Policies>::abandon(timeline_id timeline) -> expected<block_count
   index_.remove(unready.lead(), [&](block_id block) {
     unhang(block);
     pool_.apply(block, block_event_type::retire);
-    ++lost_;
+    lose(block);
   });
   for (auto& slot : slots_) { distrust(slot); }
   return lost_in_all() - lost_before;
@@ -100,7 +100,7 @@ auto cache_core<Policies>::find_unready(timeline_id timeline, index_paths const&
     if (writes) { from = std::min(from, first_unready(record)); }
     for (auto j = from; j < s.table.size(); ++j) { out.add(s.table[j]); }
     for (std::size_t g = 0; g < windows_.size() && writes; ++g) {
-      windows_[g].each_behind(record.groups[g], unready_from(record), [&](block_id block) { out.add(g, block); });
+      windows_[g].each_behind(record.groups[g], unready_from(record, g), [&](block_id block) { out.add(g, block); });
     }
   };
   for (auto const& record : live_) { mark(record); }
@@ -120,8 +120,8 @@ auto cache_core<Policies>::find_unready(timeline_id timeline, index_paths const&
   return out;
 }
 
-/// Cuts \p record back to before the first block that is not ready; to nothing, if its windows have moved on since.
-/// False if all of it is ready.
+/// Cuts \p record back to before the first block that is not ready, and on to where its windows have what the next query
+/// sees: to nothing, if they have moved on since. False if all of it is ready.
 template <class Policies>
 auto cache_core<Policies>::cut_back(record_type& record, unready_blocks const& unready, index_paths const& paths)
     -> bool {
@@ -148,8 +148,13 @@ auto cache_core<Policies>::cut_back(record_type& record, unready_blocks const& u
     }
     return true;
   };
-  if (!goes_on_there()) { length = 0; }
-  cut(record, length, loss{this, retire_after(record), &unready});
+  while (length > 0 && !goes_on_there()) { length = geometry_.index(length - 1) * geometry_.block_tokens(); }
+  auto const rest = retire_after(record);
+  auto const ready = std::min(first, s.pinned);
+  if (ready > geometry_.blocks(length) && !rest.at_once()) { // another timeline may still read what is cut off here
+    rest(index_.pin_back(s.pin, block_count{s.pinned - ready}));
+  }
+  cut(record, length, loss{this, rest, &unready});
   return true;
 }
 /// \endcond

@@ -249,8 +249,9 @@ private:
     cache_core* core;
     timeline_id timeline;
     ticket until;
-    std::uint32_t unready = 0;      // [blocks] at the end of a pin that its sequence wrote and that may not be finished
-    std::uint32_t unready_from = 0; // [tokens] its blocks of window groups beyond may not be finished
+    std::uint32_t unready = 0; // [blocks] at the end of a pin that its sequence wrote and that may not be finished
+    record_type const* record =
+        nullptr; // whose blocks of window groups they are; none: all of them were written just now
     [[nodiscard]] auto at_once() const noexcept -> bool { return immediate || core->reached(timeline, until); }
     auto operator()(block_id block) const -> void {
       if (at_once()) {
@@ -268,7 +269,8 @@ private:
     }
     /// Ends holds on blocks of window group \p g.
     [[nodiscard]] auto of_group(std::size_t g) const noexcept {
-      return [how = *this, g](block_id block, std::uint32_t end) { how.end_hold(g, block, end > how.unready_from); };
+      auto const from = record == nullptr ? 0 : core->unready_from(*record, g);
+      return [how = *this, g, from](block_id block, std::uint32_t end) { how.end_hold(g, block, end > from); };
     }
     auto end_hold(std::size_t g, block_id block, bool unready_block) const -> void {
       if (at_once()) {
@@ -285,7 +287,7 @@ private:
     unready_blocks const* unready;
     auto operator()(block_id block) const -> void {
       if (unready->has(block)) {
-        ++core->lost_;
+        core->lose(block);
       } else {
         rest(block);
       }
@@ -300,6 +302,12 @@ private:
       };
     }
   };
+  /// Never uses \p block again, which is retiring: a lost device may still write it. Without a group that keeps everything
+  /// there is nothing to write to.
+  auto lose(block_id block) -> void {
+    if (lead_groups_.empty()) { return pool_.reclaim(block); }
+    ++lost_;
+  }
   /// Drops the plan at hand if building it throws.
   struct undo {
     cache_core* core;
@@ -459,6 +467,12 @@ private:
   [[gnu::noinline]] auto leave_lane(record_type& record) -> void;
 
   [[nodiscard]] auto other_tokens(sequence_state const& s, std::span<token_id const> ids) const -> bool;
+  /// True if admission lets somebody have one block that nobody was promised.
+  [[nodiscard]] auto affords_one() -> bool {
+    count_needs();
+    return admission_.admits({block_count{1}, block_count{1}, block_count{promised_},
+                              room(0, pool_.free_blocks(), evictable().value()), pool_.capacity()});
+  }
   auto add_item(slot_type& slot, record_type& record, std::uint32_t q, std::span<token_id const> ids) -> errc;
   [[gnu::noinline]] auto reserve_with_blocks(slot_type& slot, record_type& record, std::uint32_t q, std::uint32_t need,
                                              bool idle_first) -> void;
@@ -503,8 +517,7 @@ private:
     auto const pinned = record.state.pinned;
     for (std::uint32_t t = 0; t < timelines; ++t) {
       if (!reached(timeline_id{t}, last_use(record, t))) {
-        return {this, timeline_id{t}, latest_[t], pinned - std::min(pinned, first_unready(record)),
-                unready_from(record)};
+        return {this, timeline_id{t}, latest_[t], pinned - std::min(pinned, first_unready(record)), &record};
       }
     }
     return {this, timeline_id{0}, ticket{}};
@@ -513,9 +526,11 @@ private:
   [[nodiscard]] auto first_unready(record_type const& record) const noexcept -> std::uint32_t {
     return std::max(geometry_.index(record.ready), record.matched);
   }
-  /// [tokens] The same for its window groups, which may have computed again what the lead found.
-  [[nodiscard]] auto unready_from(record_type const& record) const noexcept -> std::uint32_t {
-    return std::max(record.ready, std::min(record.attached, record.matched * geometry_.block_tokens()));
+  /// [tokens] The same for window group \p g: blocks that reach beyond may not be finished. It may have computed again what
+  /// the lead found, and skips the last write of a prompt that was found whole.
+  [[nodiscard]] auto unready_from(record_type const& record, std::size_t g) const noexcept -> std::uint32_t {
+    auto const found = std::max(record.attached, record.groups[g].stored);
+    return std::max(record.ready, std::min(found, record.matched * geometry_.block_tokens()));
   }
   /// From block \p j on \p record has written its table itself, in work that is in flight.
   auto own_from(record_type& record, std::uint32_t j) const noexcept -> void {
@@ -540,7 +555,11 @@ private:
   auto reserve_retirement() -> void {
     if constexpr (!immediate) {
       limbo_.reserve(timelines + slots_.size());
-      for (auto& pins : late_pins_) { pins.reserve(slots_.size() * options_.max_rows.value() + records_.size() + 1); }
+      auto pins_to_come = slots_.size() * options_.max_rows.value() + records_.size() + 1;
+      for (auto& pins : late_pins_) {
+        pins.reserve(pins_to_come);
+        pins_to_come += pins.size(); // what waits for a timeline may have to wait for the later ones as well
+      }
       reserve_late_holds(0);
     }
   }
@@ -549,7 +568,10 @@ private:
     if constexpr (!immediate) {
       std::size_t holds = more;
       for (auto const& window : windows_) { holds += window.held(); }
-      for (auto& late : late_holds_) { late.reserve(holds); }
+      for (auto& late : late_holds_) {
+        late.reserve(holds);
+        holds += late.size(); // as above
+      }
     }
   }
   auto drain_limbo() -> void {

@@ -64,7 +64,8 @@ auto cache_core<Policies>::add_groups(block_count lead) -> void {
   if (options_.max_context != token_count{}) {
     for (std::size_t g = 0; g < windows_.size(); ++g) {
       auto const most = options_.max_context.value();
-      group_columns_[g] = windows_[g].columns(most, windows_[g].budget(most, append_limit(), 0));
+      auto const draft = 4 * windows_[g].geometry().block_tokens();
+      group_columns_[g] = windows_[g].columns(most, windows_[g].budget(most, append_limit(), draft));
     }
   }
 }

@@ -125,12 +125,12 @@ auto cache_core<Policies>::commit(slot_type& slot, ticket until) -> bool {
     }
     auto const copied = static_cast<bool>(record.state.copy_source);
     auto const retire = retire_after(record);
-    if (copied) { own_from(record, geometry_.index(record.state.committed)); }
     auto const may_publish = record.epoch == epoch_;
     if (!may_publish) { record.state.publishes = false; }
     for (std::size_t g = 0; g < windows_.size(); ++g) {
       windows_[g].commit(record.groups[g], record.state.committed, retire.of_group(g));
     }
+    if (copied) { own_from(record, geometry_.index(record.state.committed)); }
     auto const before = record.state.committed;
     auto const settled = ops_.commit(record.state, tokens, retire, hanger{this, &record});
     if (!windows_.empty() && before < record.state.stored) { hang_again(record, before); }
@@ -334,6 +334,7 @@ auto cache_core<Policies>::add_item(slot_type& slot, record_type& record, std::u
           : need > available().value()                  ? errc::no_blocks
                                                         : errc::ok;
   }
+  if (diverges && why == errc::ok && !affords_one()) { why = errc::no_blocks; }
   auto const group_needs = windows_.empty() || why != errc::ok ? 0U : needs_of_groups(record, q, why);
   auto const idle_first = why == errc::ok && need + group_needs > 0 && idle_goes_first(record, q, need, why);
   if (why != errc::ok) {
@@ -370,7 +371,8 @@ template <class Policies>
   s.table.reserve(s.table.size() + need);
   take(slot, need, idle_first);
   ops_.reserve(s, q, slot.fresh);
-  promise(record, record.outstanding - std::min(record.outstanding, need));
+  auto const owed = need - (record.diverges ? 1U : 0U); // the copy of a block that was found was promised to nobody
+  promise(record, record.outstanding - std::min(record.outstanding, owed));
   if (s.copy_source) { record.stamp = ++stamps_; }
   add_actions(slot, record, need, s.committed);
 }

@@ -44,6 +44,7 @@ public:
     }
   }
   [[nodiscard]] auto empty() const noexcept -> bool { return first_ == waiting_.size(); }
+  [[nodiscard]] auto size() const noexcept -> std::size_t { return waiting_.size() - first_; }
   template <class Visit>
   auto for_each(Visit visit) const -> void {
     for (auto i = first_; i < waiting_.size(); ++i) { visit(waiting_[i].pin, waiting_[i].unready); }

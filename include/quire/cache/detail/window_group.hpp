@@ -179,7 +179,7 @@ public:
     }
     account(t);
   }
-  // Holds that end go to \p retire(block, end), `end` being the position behind the block.
+  // Holds that end go to \p retire(block, end), `end` being the position behind what this sequence may have written there.
   /// Undoes `reserve`; fresh blocks retire, unless they are victims that will be restored.
   template <class Retire>
   auto roll_back(group_table& t, std::uint32_t committed, Retire retire) -> void {
@@ -205,7 +205,7 @@ public:
     if (t.copy_source) {
       pool_.apply(t.blocks[geometry_.index(committed)], event_type::commit);
       leave_use(t, t.copy_source);
-      retire(t.copy_source, end_of(geometry_.index(committed)));
+      retire(t.copy_source, committed); // it may have written that much of it
       t.copy_source = block_id::none();
       --t.held;
     }
