@@ -44,8 +44,8 @@ struct cache_options {
   sequence_count max_sequences{1024};   ///< Sequences alive at once, those that wait for a fence included.
   row_count max_rows{256};              ///< Rows of a batch view.
   token_count max_context{};            ///< [tokens] longest budget; fixes the width, and so the address, of the padded
-                                        ///< tables for captured graphs, with drafts of up to 4 blocks where windows give
-                                        ///< blocks up. 0 = they grow with the longest budget admitted.
+                                        ///< tables for captured graphs (in window groups: with drafts of up to
+                                        ///< 4 blocks). 0 = they grow with the longest budget admitted.
   std::uint32_t batch_buffers = 2;      ///< Views that may be in flight at once.
   bool skip_writes = true;              ///< The backend honours slot −1; if not, a full hit copies one block (S22).
   scrub_rule scrub = scrub_rule::never; ///< When blocks are scrubbed.
