@@ -14,6 +14,7 @@
 #include "support/catch_compat.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <set>
 #include <type_traits>
@@ -275,4 +276,25 @@ TEST_CASE("no_eviction: what is cached stays, and a full pool refuses") {
   REQUIRE_FALSE(refused.has_value());
   CHECK(refused.error().code == errc::no_blocks);
   CHECK(e.hit(ascending(13)) == 12);
+}
+
+namespace {
+// Hooks of a few nodes, for a policy without an index.
+struct few_nodes {
+  std::array<order_hook, 8> hooks{};
+  auto hook(node_id n) noexcept -> order_hook& { return hooks[n.value()]; }
+};
+} // namespace
+
+TEST_CASE("B4: the front of an idle run that is split was used just when its rest was") {
+  auto nodes = few_nodes{};
+  auto order = lru_eviction{node_count{8}};
+  order.enter(nodes, node_id{1});
+  order.enter(nodes, node_id{2});
+  order.split(nodes, node_id{1}, node_id{3}, true);
+  for (auto const expected : {1U, 3U, 2U}) { // the rest lies deeper: it goes first
+    REQUIRE(order.victim() == node_id{expected});
+    order.leave(nodes, node_id{expected});
+  }
+  CHECK_FALSE(order.victim());
 }
