@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <string>
 
 namespace {
@@ -94,6 +95,26 @@ void agrees() {
 TEST_CASE("S29: layer groups agree with the toy", "[cache][groups]") { agrees<quire::default_policies>(); }
 TEST_CASE("S29: layer groups agree with the toy on two late timelines", "[cache][groups][fence]") {
   agrees<late_policies>();
+}
+TEST_CASE("S18: layer groups agree with the toy where timelines are lost in every way", "[cache][groups][fence]") {
+  std::map<std::string, std::uint64_t> seen;
+  for (std::uint32_t seed = 1; seed <= 40; ++seed) { // a case with room, so that much goes on at once
+    auto c = quire_test::group_case{.groups = {{},
+                                               {.keeps = retention::sliding_window(token_count{5}),
+                                                .blocks = quire::block_count{60},
+                                                .block_tokens = {}}}};
+    c.blocks = 60;
+    c.max_append = 8;
+    c.seed = seed;
+    c.commands = 250;
+    auto world = quire_test::group_world<late_policies>{c};
+    world.run();
+    for (auto const& [name, count] : world.seen) { seen[name] += count; }
+  }
+  for (auto const* happens : {"timelines lost", "in flight beside a lost one", "cut back", "cut to nothing", "kept"}) {
+    CAPTURE(happens);
+    CHECK(seen[happens] > 0);
+  }
 }
 TEST_CASE("S29: layer groups agree with the toy over a flat index", "[cache][groups]") { agrees<flat_policies>(); }
 

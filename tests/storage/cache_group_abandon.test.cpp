@@ -27,9 +27,9 @@ using engine = quire_test::group_engine<two_timelines>;
 constexpr auto t0 = timeline_id{0};
 constexpr auto t1 = timeline_id{1};
 
-// What keeps everything, and a window of 5; blocks of 4.
-auto full_and_window() -> engine {
-  auto options = groups_of(16, {group_of({}), group_of(window_of(5), 16)});
+// What keeps everything, and a window; blocks of 4.
+auto full_and_window(unsigned window = 5) -> engine {
+  auto options = groups_of(16, {group_of({}), group_of(window_of(window), 16)});
   options.batch_buffers = 4;
   return engine{options};
 }
@@ -130,9 +130,7 @@ TEST_CASE("S18: what ended or was given up on a lost timeline is never used agai
 }
 
 TEST_CASE("S18: what a sequence computes again behind a cut is not finished, although it had found those positions") {
-  auto options = groups_of(16, {group_of({}), group_of(window_of(9), 16)});
-  options.batch_buffers = 4;
-  auto e = engine{options};
+  auto e = full_and_window(9);
   e.keep(ascending(8));
   auto r = e.admit(ascending(9), 8);
   REQUIRE(r.seq.cached() == token_count{8});
@@ -149,9 +147,7 @@ TEST_CASE("S18: what a sequence computes again behind a cut is not finished, alt
 }
 
 TEST_CASE("S18: a copy that a step made and left at once is not finished") {
-  auto options = groups_of(16, {group_of({}), group_of(window_of(9), 16)});
-  options.batch_buffers = 4;
-  auto e = engine{options};
+  auto e = full_and_window(9);
   e.keep(ascending(8));
   auto r = e.admit(ascending(9), 12);
   REQUIRE(r.seq.cached() == token_count{8});
