@@ -19,6 +19,7 @@ struct row;
 struct timeline;
 struct ticket;
 struct group;
+struct unit;
 } // namespace tag
 /// \endcond
 
@@ -33,11 +34,15 @@ using row_id = strong_id<tag::row, std::uint32_t>;
 /// Names a device queue (stream) whose work completes in order.
 using timeline_id = strong_id<tag::timeline, std::uint32_t>;
 
+/// Names a *unit* of a prefix index: a full block's worth of tokens under a parent. Identity only; it has no bytes.
+using unit_id = strong_id<tag::unit, std::uint32_t>;
 /// Names a layer group: layers of one shape and retention that share a page table.
 using group_id = strong_id<tag::group, std::uint32_t>;
 
 /// Amount of blocks.
 using block_count = strong_count<tag::block, std::uint32_t>;
+/// Amount of units.
+using unit_count = strong_count<tag::unit, std::uint32_t>;
 /// Amount of tokens; also the distance between two positions.
 using token_count = strong_count<tag::token, std::uint32_t>;
 /// Amount of bytes.

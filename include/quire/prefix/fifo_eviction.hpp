@@ -57,11 +57,6 @@ public:
   auto leave(Nodes&, node_id node) noexcept -> void {
     idle_.erase(stamp_[node.value()]);
   }
-  /// \p node was the victim of a plan that is dropped.
-  template <class Nodes>
-  auto restore(Nodes& nodes, node_id node) noexcept -> void {
-    enter(nodes, node);
-  }
   /// \p prefix shares the stamp of \p suffix; they are never leaves at the same time.
   template <class Nodes>
   auto split(Nodes&, node_id suffix, node_id prefix, bool) noexcept -> void {

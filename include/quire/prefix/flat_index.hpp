@@ -2,15 +2,15 @@
 #pragma once
 
 /// \file
-/// A flat index of chained block digests: the second model of `prefix_index` (B1), one node per block.
+/// A flat index of chained digests: the second model of `prefix_index` (B1), one node per unit.
 ///
 /// ```text
-///   digest(root, b0) → block 7 (parent: root)      digest(digest(root, b0), b1) → block 2 (parent: 7)   …
+///   digest(root, u0) → unit 7 (parent: root)      digest(digest(root, u0), u1) → unit 2 (parent: 7)   …
 /// ```
 ///
 /// The digest says where to look; parent and tokens decide, so it is exact under any digest. A look-up digests the whole
-/// prompt and reads one bucket per block, where `run_tree` compares tokens and reads one bucket per run: it is simpler and
-/// several times slower, and serves as an independent oracle for the tree.
+/// prompt and reads one bucket per unit, where `run_tree` compares tokens and reads one bucket per run: it is simpler and
+/// several times slower, and serves as an independent oracle for the tree. A node has the number of its unit, plus 1.
 
 #include <quire/core/contract.hpp>
 #include <quire/core/types.hpp>
@@ -19,7 +19,8 @@
 #include <quire/prefix/concepts.hpp>
 #include <quire/prefix/detail/bucket_table.hpp>
 #include <quire/prefix/detail/compare_tokens.hpp>
-#include <quire/prefix/detail/token_store.hpp>
+#include <quire/prefix/detail/idle_order.hpp>
+#include <quire/prefix/detail/unit_store.hpp>
 #include <quire/prefix/fwd.hpp>
 #include <quire/prefix/lru_eviction.hpp> // IWYU pragma: keep, a default
 #include <quire/prefix/node_id.hpp>
@@ -46,62 +47,84 @@ public:
   static_assert(digest_policy<Digest>,
                 "flat_index: Digest must model quire::digest_policy (docs/concepts/digest_policy.md)");
 
-  /// An empty index over the blocks [0, \p blocks) of \p block_tokens tokens each. \throws config_error if either is 0.
-  flat_index(block_count blocks, token_count block_tokens, Digest digest = {})
-      : store_{checked(blocks), block_tokens, digest}, nodes_(std::size_t{blocks.value()} + 1), table_{blocks.value()},
-        order_{node_count{blocks.value()}} {
-    for (auto n = blocks.value(); n >= 1; --n) { free_node(n); }
-  }
+  /// How digests are computed.
+  using digest_policy_type = Digest;
+
+  /// An empty index over the units [0, \p units) of \p unit_tokens tokens each. \throws config_error if either is 0.
+  flat_index(unit_count units, token_count unit_tokens, Digest digest = {})
+      : store_{units, unit_tokens, digest}, nodes_(std::size_t{units.value()} + 1), table_{units.value()},
+        order_{node_count{units.value()}} {}
   flat_index(flat_index const&) = delete;
   auto operator=(flat_index const&) -> flat_index& = delete;
   ~flat_index() = default;
 
   /// See `run_tree::open_root`.
   [[nodiscard]] auto open_root(std::span<std::byte const> scope) -> node_id { return store_.open_root(scope); }
+  /// See `run_tree::close_root`.
+  auto close_root(node_id root) noexcept -> void {
+    store_.close_root(root);
+    order_.sweep_again();
+  }
+  /// See `run_tree::take_unit`.
+  [[nodiscard]] auto take_unit() noexcept -> unit_id { return store_.take(); }
+  /// See `run_tree::share_unit`.
+  auto share_unit(unit_id unit) -> void { store_.share(unit); }
+  /// See `run_tree::drop_unit`.
+  auto drop_unit(unit_id unit) -> void { store_.drop(unit); }
+  /// See `run_tree::holders`.
+  [[nodiscard]] auto holders(unit_id unit) const -> std::uint32_t { return store_.holders(unit); }
+  /// True if \p unit stands in the index.
+  [[nodiscard]] auto published(unit_id unit) const noexcept -> bool { return store_.published(unit); }
+  /// [units] that nobody uses.
+  [[nodiscard]] auto free_units() const noexcept -> unit_count { return store_.free(); }
+  /// [units] in total.
+  [[nodiscard]] auto capacity() const noexcept -> unit_count {
+    return unit_count{static_cast<std::uint32_t>(store_.units())};
+  }
 
-  /// See `run_tree::match`. \complexity O(blocks) digests and bucket reads
-  [[nodiscard]] auto match(node_id root, std::span<token_id const> tokens, std::span<block_id> out) const noexcept
+  /// See `run_tree::match`. \complexity O(units) digests and bucket reads
+  [[nodiscard]] auto match(node_id root, std::span<token_id const> tokens, std::span<unit_id> out) const noexcept
       -> prefix_match {
-    auto const block_tokens = store_.block_tokens();
-    auto const total = static_cast<std::uint32_t>(std::min(tokens.size() / block_tokens, out.size()));
+    auto const unit_tokens = store_.unit_tokens();
+    auto const total = static_cast<std::uint32_t>(std::min(tokens.size() / unit_tokens, out.size()));
     auto here = root.value();
     auto digest = store_.root_digest(root);
     std::uint32_t done = 0;
     for (; done < total; ++done) {
-      auto const block = tokens.subspan(std::size_t{done} * block_tokens, block_tokens);
-      digest = store_.policy().chain(digest, block);
-      auto const child = find_child<counting>(here, digest, block.data());
+      auto const unit = tokens.subspan(std::size_t{done} * unit_tokens, unit_tokens);
+      digest = store_.policy().chain(digest, unit);
+      auto const child = find_child<counting>(here, 0, digest, unit.data());
       if (child == 0) { break; }
-      out[done] = block_id{nodes_[child].block};
+      out[done] = unit_of(child);
       here = child;
     }
-    return {block_count{done}, node_id{here}, done > 0 ? 1U : 0U};
+    return {unit_count{done}, node_id{here}, done > 0 ? 1U : 0U, root};
   }
   /// See `run_tree::would_pin`.
-  [[nodiscard]] auto would_pin(prefix_match const& match) const noexcept -> block_count {
+  [[nodiscard]] auto would_pin(prefix_match const& match) const noexcept -> unit_count {
     std::uint32_t n = 0;
     for (auto at = match.node.value(); !root(at) && nodes_[at].busy == 0; at = nodes_[at].parent) { ++n; }
-    return block_count{n};
+    return unit_count{n};
   }
   /// See `run_tree::would_release`.
-  [[nodiscard]] auto would_release(prefix_pin const& held, block_count back) const noexcept -> block_count {
+  [[nodiscard]] auto would_release(prefix_pin const& held, unit_count back) const noexcept -> unit_count {
     std::uint32_t n = 0;
     for (auto at = held.node().value(); n < back.value() && !root(at) && nodes_[at].busy == 1; at = nodes_[at].parent) {
       ++n;
     }
-    return block_count{n};
+    return unit_count{n};
   }
   /// See `run_tree::pin`.
   [[nodiscard]] auto pin(prefix_match const& match) -> prefix_pin {
     auto const n = match.node.value();
     acquire(n);
     if constexpr (Eviction::counts_uses) {
-      for (auto at = n; !root(at); at = nodes_[at].parent) { order_.use(node_id{at}); }
+      for (auto at = n; !root(at); at = nodes_[at].parent) { order_.policy().use(node_id{at}); }
     }
-    return make_pin(match.node, false);
+    return make_pin(match.node, match.root, false);
   }
   /// See `run_tree::pin_back`.
-  [[nodiscard]] auto pin_back(prefix_pin const& held, block_count back) -> prefix_pin {
+  [[nodiscard]] auto pin_back(prefix_pin const& held, unit_count back) -> prefix_pin {
     QUIRE_EXPECTS(static_cast<bool>(held));
     auto n = held.node().value();
     for (auto left = back.value(); left > 0; --left) {
@@ -109,143 +132,120 @@ public:
       n = nodes_[n].parent;
     }
     acquire(n);
-    return make_pin(node_id{n}, false);
+    return make_pin(node_id{n}, held.root(), false);
   }
   /// See `run_tree::publish`.
-  auto publish(prefix_pin& pin, std::span<block_id const> blocks) -> publish_result {
+  auto publish(prefix_pin& pin, std::span<unit_id const> units) -> publish_result {
     QUIRE_EXPECTS(static_cast<bool>(pin));
     std::uint32_t done = 0;
-    for (auto const block : blocks) {
+    std::uint32_t holders = 1;
+    for (auto const unit : units) {
       auto const here = pin.node().value();
-      auto const digest = store_.chain(path_digest(here), block.value());
-      if (auto const twin = find_child(here, digest, store_.of(block.value()).data()); twin != 0) {
+      auto const digest = store_.chain(path_digest(here), unit.value());
+      if (auto const twin = find_child(here, store_.label(unit.value()), digest, store_.of(unit.value()).data());
+          twin != 0) {
         auto const idle = nodes_[twin].busy == 0;
         acquire(twin);
         step_down(pin, twin, false);
-        if (!idle) { return {block_count{done}, true, block_id{nodes_[twin].block}}; }
-        return {block_count{done + 1}, false, {}, block_id{std::exchange(nodes_[twin].block, block.value())}};
+        return {unit_count{done}, unit_of(twin), idle};
       }
-      auto const n = new_node();
-      nodes_[n] = {here, block.value(), 1, 0, 0, {}};
+      auto const n = unit.value() + 1;
+      nodes_[n] = {here, 1, 0, false, {}, digest};
       table_.insert(place(digest), n);
       if (!root(here)) { ++nodes_[here].children; }
-      order_.create(node_id{n}, node_id{here});
+      order_.policy().create(node_id{n}, node_id{here});
       ++cached_;
       move_pin(pin, node_id{n}, true); // the parent's pin has become its busy child
+      holders = store_.publish(unit.value());
       ++done;
     }
-    return {block_count{done}, false};
-  }
-  /// See `run_tree::hold`.
-  auto hold(prefix_pin const& held, std::uint32_t holds) -> void {
-    QUIRE_EXPECTS(!root(held.node().value()));
-    nodes_[held.node().value()].busy += holds;
+    if (holders > 1) { nodes_[pin.node().value()].busy += holders - 1; }
+    return {unit_count{done}, unit_id::none(), false};
   }
   /// See `run_tree::adopt`.
-  auto adopt(prefix_pin& pin, block_id block) -> void {
-    auto const n = find_child(pin.node().value(), store_.digest(block.value()), store_.of(block.value()).data());
-    QUIRE_EXPECTS(n != 0 && nodes_[n].block == block.value() && nodes_[n].busy > 0);
+  auto adopt(prefix_pin& pin, unit_id unit) -> void {
+    auto const n = unit.value() + 1;
+    QUIRE_EXPECTS(live(n) && nodes_[n].parent == pin.node().value() && nodes_[n].busy > 0);
     step_down(pin, n, false);
   }
   /// See `run_tree::release`.
   auto release(prefix_pin&& pin) -> void {
     QUIRE_EXPECTS(static_cast<bool>(pin));
+    auto const closed = store_.closed(pin.root());
     auto at = take_pin(pin).value();
     for (; !root(at) && --nodes_[at].busy == 0; at = nodes_[at].parent) {
       ++evictable_;
-      if (in_order(at)) { order_.enter(*this, node_id{at}); }
+      if (closed) {
+        order_.enter_closed(*this, node_id{at});
+      } else if (in_order(at)) {
+        order_.enter(*this, node_id{at});
+      }
     }
   }
-  /// See `run_tree::reserve_claims`.
-  auto reserve_claims(block_count blocks) -> void { claims_.reserve(claims_.size() + blocks.value()); }
-  /// See `run_tree::claim`.
-  auto claim(std::span<block_id> out) noexcept -> block_count {
+  /// See `run_tree::evict`.
+  auto evict(std::span<unit_id> out) noexcept -> unit_count {
     std::uint32_t got = 0;
     for (; got < out.size(); ++got) {
-      auto const victim = order_.victim();
+      auto const victim = order_.victim(*this, static_cast<number>(nodes_.size()), [this](number n) {
+        return live(n) && nodes_[n].busy == 0 && nodes_[n].children == 0 && unreachable(n);
+      });
       if (!victim) { break; }
-      auto const v = victim.value();
-      out[got] = block_id{nodes_[v].block};
-      claims_.push_back(v);
-      condemn(v);
+      out[got] = unit_of(victim.value());
+      remove_node(victim.value());
     }
-    return block_count{got};
-  }
-  /// See `run_tree::confirm`.
-  auto confirm() noexcept -> void {
-    for (auto const v : claims_) { free_node(v); }
-    claims_.clear();
-  }
-  /// See `run_tree::restore`.
-  template <class Orphan>
-  auto restore(Orphan orphan) -> void {
-    for (auto i = claims_.size(); i-- > 0;) {
-      if (!restore_node(claims_[i])) { orphan(block_id{nodes_[claims_[i]].block}); }
-    }
-    for (auto const v : claims_) {
-      if (nodes_[v].condemned != 0) { free_node(v); }
-    }
-    claims_.clear();
+    return unit_count{got};
   }
   /// See `run_tree::remove`.
   template <class Sink>
   auto remove(std::span<std::uint8_t> doomed, Sink sink) -> void {
-    QUIRE_EXPECTS(claims_.empty());
-    auto const goes = [&](number n) { return !root(n) && doomed[nodes_[n].block] != 0; };
-    for (auto again = true; std::exchange(again, false);) { // whatever hangs below a doomed block goes with it
+    auto const goes = [&](number n) { return !root(n) && doomed[n - 1] != 0; };
+    for (auto again = true; std::exchange(again, false);) { // whatever hangs below a doomed unit goes with it
       for (number n = 1; n < nodes_.size(); ++n) {
-        if (live(n) && !goes(n) && goes(nodes_[n].parent)) { again = (doomed[nodes_[n].block] = 1) != 0; }
+        if (live(n) && !goes(n) && goes(nodes_[n].parent)) { again = (doomed[n - 1] = 1) != 0; }
       }
     }
     for (auto again = true; std::exchange(again, false);) { // deepest first
       for (number n = 1; n < nodes_.size(); ++n) {
         if (!live(n) || !goes(n) || nodes_[n].children != 0) { continue; }
         QUIRE_EXPECTS(nodes_[n].busy == 0);
-        condemn(n);
-        sink(block_id{nodes_[n].block});
-        free_node(n);
+        sink(unit_of(n));
+        remove_node(n);
         again = true;
       }
     }
   }
-  /// See `run_tree::relocate`.
-  auto relocate(std::span<block_id const> to) -> void {
-    QUIRE_EXPECTS(claims_.empty());
-    for (std::uint32_t b = 0; b < to.size(); ++b) {
-      if (to[b]) { store_.move(b, to[b].value()); }
-    }
-    for (auto& node : nodes_) {
-      if (node.parent != 0 && to[node.block]) { node.block = to[node.block].value(); }
-    }
+  /// Tokens of \p unit: written by its one writer, compared once it is published.
+  [[nodiscard]] auto tokens(unit_id unit) noexcept -> std::span<token_id> { return store_.of(unit.value()); }
+  /// Tokens of \p unit.
+  [[nodiscard]] auto tokens(unit_id unit) const noexcept -> std::span<token_id const> {
+    return store_.of(unit.value());
   }
-  /// Tokens of \p block: written by its one writer, compared once it is published.
-  [[nodiscard]] auto tokens(block_id block) noexcept -> std::span<token_id> { return store_.of(block.value()); }
-  /// Tokens of \p block.
-  [[nodiscard]] auto tokens(block_id block) const noexcept -> std::span<token_id const> {
-    return store_.of(block.value());
+  /// The token at `place` = unit · unit_tokens + offset. \pre its unit has one writer, the caller.
+  [[nodiscard]] auto token_at(std::int64_t place) noexcept -> token_id& { return store_.at(place); }
+  /// Chained digest of the pinned path. \complexity O(1): look-ups need it of every unit
+  [[nodiscard]] auto digest(prefix_pin const& pin) -> typename Digest::digest_type {
+    return path_digest(pin.node().value());
   }
-  /// The token at `slot` = block · p_b + offset. \pre its block has one writer, the caller.
-  [[nodiscard]] auto token_at(std::int64_t slot) noexcept -> token_id& { return store_.at(slot); }
-  /// Chained digest of a published \p block.
-  [[nodiscard]] auto digest(block_id block) const noexcept -> typename Digest::digest_type const& {
-    return store_.digest(block.value());
+  /// [units] published and not pinned.
+  [[nodiscard]] auto evictable() const noexcept -> unit_count {
+    return unit_count{detail::evicts<Eviction> ? evictable_ : 0};
   }
-  /// [blocks] published and not pinned.
-  [[nodiscard]] auto evictable() const noexcept -> block_count { return block_count{evictable_}; }
-  /// [blocks] published.
-  [[nodiscard]] auto cached() const noexcept -> block_count { return block_count{cached_}; }
-  /// How often `match` met an entry that had the hash it looked for and other tokens, or another parent (case 2).
+  /// [units] published.
+  [[nodiscard]] auto cached() const noexcept -> unit_count { return unit_count{cached_}; }
+  /// How often `match` met an entry that had the hash it looked for and other tokens, or another parent.
   [[nodiscard]] auto hash_collisions() const noexcept -> std::uint64_t { return collisions_; }
-  /// Nodes in use, one per cached block.
+  /// Nodes in use, one per cached unit.
   [[nodiscard]] auto nodes() const noexcept -> node_count { return node_count{cached_}; }
   /// The eviction policy, for those that must be told something.
-  [[nodiscard]] auto eviction() noexcept -> Eviction& { return order_; }
-  /// Bytes of metadata beside tokens and digests.
+  [[nodiscard]] auto eviction() noexcept -> Eviction& { return order_.policy(); }
+  /// Bytes of metadata beside tokens.
   [[nodiscard]] auto metadata_bytes() const noexcept -> byte_count {
-    return byte_count{nodes_.size() * sizeof(node_type) + table_.bytes()};
+    return byte_count{nodes_.size() * sizeof(node_type) + table_.bytes() + store_.metadata_bytes()};
   }
   /// Links of \p node for the eviction policy.
   [[nodiscard]] auto hook(node_id node) noexcept -> order_hook& { return nodes_[node.value()].links; }
+  /// See `run_tree::closed_mark`.
+  [[nodiscard]] auto closed_mark(node_id node) noexcept -> bool& { return nodes_[node.value()].closed; }
 
   /// See `run_tree::audit`.
   [[nodiscard]] auto audit(std::span<std::uint32_t const> pins) const -> std::string {
@@ -256,42 +256,45 @@ public:
     for (std::uint32_t n = 1; n < nodes_.size(); ++n) {
       auto const& node = nodes_[n];
       if (!live(n)) { continue; }
-      auto const block = node.block;
-      auto const name = "prefix block " + std::to_string(block);
+      auto const unit = n - 1;
+      auto const name = "prefix unit " + std::to_string(unit);
       ++cached;
       evictable += node.busy == 0 ? 1U : 0U;
+      if (!store_.published(unit_id{unit})) { return name + ": it is not published"; }
+      if (node.closed && (node.busy != 0 || !unreachable(n))) { return name + ": marked as unreachable, and is not"; }
       if (!root(node.parent)) {
         if (!live(node.parent)) { return name + ": its parent is not cached"; }
         ++children[node.parent];
         busy_children[node.parent] += node.busy > 0 ? 1U : 0U;
       }
-      auto const tokens = store_.of(block);
-      if (!(store_.policy().chain(path_digest(node.parent), tokens) == store_.digest(block))) {
+      auto const tokens = store_.of(unit);
+      if (!(store_.policy().chain(path_digest(node.parent), tokens) == node.digest)) {
         return name + ": changed after it was published";
       }
-      if (find_child(node.parent, store_.digest(block), tokens.data()) != n) {
+      if (find_child(node.parent, store_.label(unit), node.digest, tokens.data()) != n) {
         return name + ": not found by its own key, or cached twice";
       }
     }
     for (std::uint32_t n = 1; n < nodes_.size(); ++n) {
       if (!live(n)) { continue; }
-      auto const name = "prefix block " + std::to_string(nodes_[n].block);
+      auto const name = "prefix unit " + std::to_string(n - 1);
       if (nodes_[n].children != children[n]) { return name + ": wrong number of children"; }
       if (nodes_[n].busy != busy_children[n] + (n < pins.size() ? pins[n] : 0U)) {
         return name + ": busy count differs from pins and busy children";
       }
     }
-    if (cached != cached_) { return "flat index: cached blocks are miscounted"; }
-    if (evictable != evictable_) { return "flat index: evictable blocks are miscounted"; }
+    if (cached != cached_) { return "flat index: cached units are miscounted"; }
+    if (evictable != evictable_) { return "flat index: evictable units are miscounted"; }
     if (cached != table_.count()) { return "flat index: the table holds other entries"; }
-    return {};
+    return store_.audit();
   }
   /// See `run_tree::for_each_node`.
   template <class Visit>
   auto for_each_node(Visit visit) const -> void {
     for (std::uint32_t n = 1; n < nodes_.size(); ++n) {
       if (!live(n)) { continue; }
-      visit(node_id{n}, node_id{nodes_[n].parent}, std::span<std::uint32_t const>{&nodes_[n].block, 1}, nodes_[n].busy);
+      auto const unit = n - 1;
+      visit(node_id{n}, node_id{nodes_[n].parent}, std::span<std::uint32_t const>{&unit, 1}, nodes_[n].busy);
     }
   }
 
@@ -299,34 +302,18 @@ private:
   using number = std::uint32_t;
   struct node_type {
     number parent = 0; // 0 = not in use
-    std::uint32_t block = 0;
     std::uint32_t busy = 0;
     std::uint32_t children = 0;
-    std::uint32_t condemned = 0;
+    bool closed = false; // idle below a closed root, and in the list of those
     order_hook links;
+    typename Digest::digest_type digest{};
   };
 
-  static auto checked(block_count blocks) -> block_count {
-    if (blocks.value() == 0) { throw config_error{"prefix index: 0 blocks, it needs at least 1"}; }
-    if (blocks.value() >= detail::root_bit - 1) {
-      throw config_error{"prefix index: more than 2^31 - 2 blocks: use larger blocks"};
-    }
-    return blocks;
-  }
   [[nodiscard]] static auto root(number n) noexcept -> bool { return (n & detail::root_bit) != 0; }
-  [[nodiscard]] auto new_node() noexcept -> number {
-    auto const n = unused_;
-    unused_ = nodes_[n].links.next;
-    return n;
-  }
-  auto free_node(number n) noexcept -> void {
-    nodes_[n] = {};
-    nodes_[n].links.next = unused_;
-    unused_ = n;
-  }
-  [[nodiscard]] auto live(number n) const noexcept -> bool { return nodes_[n].parent != 0 && nodes_[n].condemned == 0; }
+  [[nodiscard]] static auto unit_of(number n) noexcept -> unit_id { return unit_id{n - 1}; }
+  [[nodiscard]] auto live(number n) const noexcept -> bool { return nodes_[n].parent != 0; }
   [[nodiscard]] auto path_digest(number n) const noexcept -> typename Digest::digest_type {
-    return root(n) ? store_.root_digest(node_id{n}) : store_.digest(nodes_[n].block);
+    return root(n) ? store_.root_digest(node_id{n}) : nodes_[n].digest;
   }
   [[nodiscard]] static auto place(typename Digest::digest_type const& digest) noexcept -> std::uint32_t {
     std::uint32_t hash = 0;
@@ -335,11 +322,11 @@ private:
   }
   static constexpr bool counting = true; // collisions, in look-ups for others only
   template <bool Counting = false>
-  [[nodiscard]] auto find_child(number parent, typename Digest::digest_type const& digest,
-                                token_id const* block) const noexcept -> number {
+  [[nodiscard]] auto find_child(number parent, std::uint32_t label, typename Digest::digest_type const& digest,
+                                token_id const* first) const noexcept -> number {
     return table_.find(place(digest), [&](number n) {
-      auto const same = nodes_[n].parent == parent &&
-                        detail::equal_tokens(block, store_.of(nodes_[n].block).data(), store_.block_tokens());
+      auto const same = nodes_[n].parent == parent && store_.label(n - 1) == label &&
+                        detail::equal_tokens(first, store_.of(n - 1).data(), store_.unit_tokens());
       if constexpr (Counting) { collisions_ += same ? 0U : 1U; }
       return same;
     });
@@ -350,53 +337,47 @@ private:
   auto acquire(number n) noexcept -> void {
     for (; !root(n) && nodes_[n].busy++ == 0; n = nodes_[n].parent) {
       --evictable_;
-      if (in_order(n)) { order_.leave(*this, node_id{n}); }
+      leave_order(n);
     }
+  }
+  auto leave_order(number n) noexcept -> void {
+    if (nodes_[n].closed || in_order(n)) { order_.leave(*this, node_id{n}); }
+  }
+  [[nodiscard]] auto unreachable(number n) const noexcept -> bool {
+    while (!root(n)) { n = nodes_[n].parent; }
+    return store_.closed(node_id{n});
   }
   auto step_down(prefix_pin& pin, number child, bool owned) noexcept -> void {
     if (auto const here = pin.node().value(); !root(here)) { --nodes_[here].busy; }
     move_pin(pin, node_id{child}, owned);
   }
-  auto condemn(number v) noexcept -> void {
-    auto& node = nodes_[v];
-    --evictable_;
-    --cached_;
-    node.condemned = 1;
-    table_.erase(place(store_.digest(node.block)), v);
-    order_.leave(*this, node_id{v});
-    if (root(node.parent)) { return; }
-    auto& parent = nodes_[node.parent];
-    --parent.children;
-    if (Eviction::leaves_only && parent.children == 0 && parent.busy == 0) {
-      order_.enter(*this, node_id{node.parent});
-    }
-  }
-  [[nodiscard]] auto restore_node(number v) noexcept -> bool {
+  auto remove_node(number v) noexcept -> void {
     auto& node = nodes_[v];
     auto const p = node.parent;
-    if (!root(p) && nodes_[p].condemned != 0) { return false; }
-    if (find_child(p, store_.digest(node.block), store_.of(node.block).data()) != 0) { return false; }
-    if (!root(p)) {
-      if (Eviction::leaves_only && nodes_[p].children == 0 && nodes_[p].busy == 0) { order_.leave(*this, node_id{p}); }
-      ++nodes_[p].children;
+    --evictable_;
+    --cached_;
+    table_.erase(place(node.digest), v);
+    leave_order(v);
+    node = {};
+    store_.give(v - 1);
+    if (root(p)) { return; }
+    auto& parent = nodes_[p];
+    if (--parent.children > 0 || parent.busy > 0) { return; }
+    if (order_.sweeping() && !parent.closed && unreachable(p)) { // the walk has passed it
+      if (!Eviction::leaves_only) { order_.leave(*this, node_id{p}); }
+      order_.enter_closed(*this, node_id{p});
+    } else if (Eviction::leaves_only && !parent.closed) {
+      order_.enter(*this, node_id{p});
     }
-    node.condemned = 0;
-    table_.insert(place(store_.digest(node.block)), v);
-    order_.restore(*this, node_id{v});
-    ++evictable_;
-    ++cached_;
-    return true;
   }
 
-  detail::token_store<Digest> store_;
+  detail::unit_store<Digest> store_;
   std::vector<node_type> nodes_; // [0] is never used
   detail::bucket_table table_;
-  [[no_unique_address]] Eviction order_;
-  number unused_ = 0;
+  detail::idle_order<Eviction> order_;
   std::uint32_t cached_ = 0;
   mutable std::uint64_t collisions_ = 0; // looking up is logically const
   std::uint32_t evictable_ = 0;
-  std::vector<number> claims_;
 };
 
 } // namespace quire

@@ -58,12 +58,6 @@ public:
     list.erase(nodes, node);
     if (list.empty()) { occupied_.erase(uses_[node.value()]); }
   }
-  /// \p node was the victim of a plan that is dropped.
-  template <class Nodes>
-  auto restore(Nodes& nodes, node_id node) noexcept -> void {
-    list_of(node).push_front(nodes, node);
-    occupied_.insert(uses_[node.value()]);
-  }
   /// \p prefix was cut off the front of \p suffix; both were used equally often.
   template <class Nodes>
   auto split(Nodes& nodes, node_id suffix, node_id prefix, bool idle) noexcept -> void {

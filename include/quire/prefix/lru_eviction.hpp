@@ -47,11 +47,6 @@ public:
   auto leave(Nodes& nodes, node_id node) noexcept -> void {
     list_.erase(nodes, node);
   }
-  /// \p node was the victim of a plan that is dropped.
-  template <class Nodes>
-  auto restore(Nodes& nodes, node_id node) noexcept -> void {
-    list_.push_front(nodes, node);
-  }
   /// \p prefix was cut off the front of \p suffix; both have the same last use.
   template <class Nodes>
   auto split(Nodes& nodes, node_id suffix, node_id prefix, bool idle) noexcept -> void {

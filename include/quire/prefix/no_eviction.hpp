@@ -13,6 +13,8 @@ namespace quire {
 
 /// Never gives up a cached block: the pool fills and then refuses. For engines that flush by hand.
 struct no_eviction {
+  /// What it is for: an index counts nothing as evictable.
+  static constexpr bool evicts_nothing = true;
   /// Not relevant without an order.
   static constexpr bool leaves_only = false;
   /// Nothing is counted.
@@ -31,9 +33,6 @@ struct no_eviction {
   /// Nothing to note.
   template <class Nodes>
   auto leave(Nodes&, node_id) noexcept -> void {}
-  /// Nothing to note.
-  template <class Nodes>
-  auto restore(Nodes&, node_id) noexcept -> void {}
   /// Nothing to note.
   template <class Nodes>
   auto split(Nodes&, node_id, node_id, bool) noexcept -> void {}

@@ -62,11 +62,6 @@ public:
   auto leave(Nodes&, node_id node) noexcept -> void {
     order_.erase(order_.iterator_to(items_[node.value()]));
   }
-  /// \p node was the victim of a plan that is dropped.
-  template <class Nodes>
-  auto restore(Nodes&, node_id node) noexcept -> void {
-    order_.insert(items_[node.value()]);
-  }
   /// Never called: nodes have one block.
   template <class Nodes>
   auto split(Nodes&, node_id, node_id, bool) noexcept -> void {}

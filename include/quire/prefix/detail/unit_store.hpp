@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// The units of an index: their numbers, tokens, labels and holders, and the roots of the scopes.
+///
+/// ```text
+///   word[unit]    0          the number is free
+///                 h          private: h sequences hold it through their paths
+///                 published  it stands in the index; pins hold it
+/// ```
+
+#include <quire/core/config_error.hpp>
+#include <quire/core/contract.hpp>
+#include <quire/core/types.hpp>
+#include <quire/prefix/detail/aligned_vector.hpp>
+#include <quire/prefix/node_id.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace quire::detail {
+
+/// \cond INTERNAL
+/// Dense by unit: decode writes a token where it will stay, publishing copies none, and evicting, splitting and merging
+/// move none. A unit of 16 tokens is one cache line.
+template <class Digest>
+class unit_store {
+public:
+  using digest_type = typename Digest::digest_type;
+
+  /// \throws config_error if either is 0, or the numbers do not fit
+  unit_store(unit_count units, token_count unit_tokens, Digest digest)
+      : policy_{digest}, unit_tokens_{checked(unit_tokens)},
+        tokens_(std::size_t{checked(units).value()} * unit_tokens_), words_(units.value()), free_(units.value()),
+        free_count_{units.value()} {
+    for (std::uint32_t i = 0; i < free_count_; ++i) { free_[i] = free_count_ - 1 - i; }
+  }
+
+  [[nodiscard]] auto policy() const noexcept -> Digest const& { return policy_; }
+  [[nodiscard]] auto unit_tokens() const noexcept -> std::uint32_t { return unit_tokens_; }
+  [[nodiscard]] auto units() const noexcept -> std::size_t { return words_.size(); }
+
+  // --- numbers ------------------------------------------------------------------------------------------------------
+  [[nodiscard]] auto free() const noexcept -> unit_count { return unit_count{free_count_}; }
+  /// A private unit with one holder; none if every number is in use.
+  [[nodiscard]] auto take() noexcept -> unit_id {
+    if (free_count_ == 0) { return unit_id::none(); }
+    auto const unit = free_[--free_count_];
+    words_[unit] = 1;
+    return unit_id{unit};
+  }
+  /// One more sequence holds a private \p unit.
+  auto share(unit_id unit) -> void {
+    QUIRE_EXPECTS(holders(unit) > 0);
+    ++words_[unit.value()];
+  }
+  /// One sequence less holds a private \p unit; without holders its number is free.
+  auto drop(unit_id unit) -> void {
+    QUIRE_EXPECTS(holders(unit) > 0);
+    if (--words_[unit.value()] == 0) { free_[free_count_++] = unit.value(); }
+  }
+  /// Sequences that hold \p unit through their paths; 0 if it is published or free.
+  [[nodiscard]] auto holders(unit_id unit) const -> std::uint32_t {
+    QUIRE_EXPECTS(unit.value() < words_.size());
+    return words_[unit.value()] & ~in_index;
+  }
+  [[nodiscard]] auto published(unit_id unit) const noexcept -> bool { return words_[unit.value()] == in_index; }
+  /// \p unit enters the index. \returns how many held it
+  auto publish(std::uint32_t unit) noexcept -> std::uint32_t {
+    auto const holders = words_[unit];
+    words_[unit] = in_index;
+    return holders;
+  }
+  /// \p unit has left the index: its number is free.
+  auto give(std::uint32_t unit) noexcept -> void {
+    words_[unit] = 0;
+    free_[free_count_++] = unit;
+  }
+
+  // --- tokens and labels --------------------------------------------------------------------------------------------
+  [[nodiscard]] auto all() const noexcept -> token_id const* { return tokens_.data(); }
+  [[nodiscard]] auto of(std::uint32_t unit) noexcept -> std::span<token_id> {
+    return {&tokens_[std::size_t{unit} * unit_tokens_], unit_tokens_};
+  }
+  [[nodiscard]] auto of(std::uint32_t unit) const noexcept -> std::span<token_id const> {
+    return {&tokens_[std::size_t{unit} * unit_tokens_], unit_tokens_};
+  }
+  /// The token at `place` = unit · unit_tokens + offset.
+  [[nodiscard]] auto at(std::int64_t place) noexcept -> token_id& { return tokens_[static_cast<std::size_t>(place)]; }
+  /// What begins at \p unit: a child is found by parent, label and first tokens. 0 = as the parent, which all are until
+  /// conditions that begin at a position are built.
+  [[nodiscard]] auto label(std::uint32_t unit) const noexcept -> std::uint32_t {
+    return labels_.empty() ? 0 : labels_[unit];
+  }
+
+  // --- digests ------------------------------------------------------------------------------------------------------
+  /// Digest of \p unit behind \p parent.
+  [[nodiscard]] auto chain(digest_type const& parent, std::uint32_t unit) const noexcept -> digest_type {
+    return policy_.chain(parent, of(unit));
+  }
+  /// Where the first unit of a child of \p parent is looked for.
+  [[nodiscard]] auto locate(std::uint32_t parent, std::uint32_t label, token_id const* first) const noexcept
+      -> std::uint32_t {
+    auto const seed = (parent ^ (std::uint64_t{label} << 32)) * 0x9E37'79B9'7F4A'7C15ULL;
+    return policy_.locate(seed, {first, unit_tokens_});
+  }
+
+  // --- roots --------------------------------------------------------------------------------------------------------
+  /// A new empty prefix. Roots are never reused: an old one can only become unreachable. \throws std::bad_alloc
+  auto open_root(std::span<std::byte const> scope) -> node_id {
+    roots_.push_back({policy_.root(scope), false});
+    return node_id{root_bit | static_cast<std::uint32_t>(roots_.size() - 1)};
+  }
+  /// Nobody looks below \p root any more.
+  auto close_root(node_id root) noexcept -> void { roots_[root.value() & ~root_bit].closed = true; }
+  [[nodiscard]] auto closed(node_id root) const noexcept -> bool { return roots_[root.value() & ~root_bit].closed; }
+  [[nodiscard]] auto root_digest(node_id root) const noexcept -> digest_type const& {
+    return roots_[root.value() & ~root_bit].digest;
+  }
+
+  [[nodiscard]] auto metadata_bytes() const noexcept -> std::size_t {
+    return (words_.size() + free_.size() + labels_.size()) * sizeof(std::uint32_t);
+  }
+  /// First broken invariant, empty if all hold.
+  [[nodiscard]] auto audit() const -> char const* {
+    std::vector<std::uint8_t> listed(words_.size());
+    for (std::uint32_t i = 0; i < free_count_; ++i) {
+      if (words_[free_[i]] != 0) { return "prefix units: a free number is in use"; }
+      if (listed[free_[i]]++ != 0) { return "prefix units: a number is free twice"; }
+    }
+    std::size_t in_use = 0;
+    for (auto const word : words_) { in_use += word != 0 ? 1U : 0U; }
+    return in_use + free_count_ == words_.size() ? "" : "prefix units: numbers are lost";
+  }
+
+private:
+  static constexpr std::uint32_t in_index = 0x8000'0000U;
+
+  struct root_entry {
+    digest_type digest;
+    bool closed;
+  };
+
+  static auto checked(token_count unit_tokens) -> std::uint32_t {
+    if (unit_tokens.value() == 0) { throw config_error{"block_tokens is 0: a block holds at least 1 token"}; }
+    return unit_tokens.value();
+  }
+  static auto checked(unit_count units) -> unit_count {
+    if (units.value() == 0) { throw config_error{"prefix index: 0 units, it needs at least 1"}; }
+    if (units.value() >= root_bit - 1) {
+      throw config_error{"prefix index: more than 2^31 - 2 units: use larger blocks"};
+    }
+    return units;
+  }
+
+  [[no_unique_address]] Digest policy_;
+  std::uint32_t unit_tokens_;
+  aligned_vector<token_id> tokens_;
+  std::vector<std::uint32_t> words_;
+  std::vector<std::uint32_t> free_; // a stack
+  std::uint32_t free_count_;
+  std::vector<std::uint32_t> labels_; // empty while all are 0
+  std::vector<root_entry> roots_;
+};
+/// \endcond
+
+} // namespace quire::detail
