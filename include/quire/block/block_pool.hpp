@@ -124,6 +124,12 @@ public:
     words_[block.value()] = word(after(after(state(block), event_type::retire), event_type::reclaim), 0);
     free_.give(block);
   }
+  /// The same for a block that leaves the index and that nobody holds.
+  auto evict_and_reclaim(block_id block) -> void {
+    QUIRE_EXPECTS(holders(block) == 0);
+    words_[block.value()] = word(after(after(state(block), event_type::evict), event_type::reclaim), 0);
+    free_.give(block);
+  }
   /// Drops a holder of each of \p blocks and frees those that had no other: what a sequence held that no in-flight work
   /// touches. Words come in runs of equal ones, so the table is asked once a run.
   /// \pre as `release_and_retire` and `reclaim`; no block is named twice. \complexity O(blocks)
@@ -150,13 +156,6 @@ public:
       if (words_[block.value()] == 0) { free_.give(block); }
     }
   }
-  /// Turns an evicted victim into a block of its new holder: condemned → retiring → free → writing. The fence
-  /// is passed because a block is only evictable after every reader's ticket was reached.
-  auto reuse(block_id block) -> void {
-    QUIRE_EXPECTS(state(block) == state_type::condemned);
-    words_[block.value()] = word(state_type::writing, 1);
-  }
-
   /// Renumbers blocks in use: block b becomes `to[b]` (a free one) unless that is `none()`.
   /// \pre every target is free and named once. \complexity O(capacity)
   auto relocate(std::span<block_id const> to) -> void {

@@ -6,12 +6,11 @@
 ///
 /// ```text
 ///            allocate          commit           publish
-///     free ───────────▶ writing ─────▶ private ─────────▶ published ◀─┐
-///      ▲                   │              │    ◀───────── │     │     │ restore
-///      │ reclaim           │ retire       │ retire  unpublish   │claim│
-///      │ (past the fence)  ▼              ▼               │     ▼     │
-///      └────────────── retiring ◀─────────────────────────┴── condemned
-///                                   retire / evict
+///     free ───────────▶ writing ─────▶ private ─────────▶ published
+///      ▲                   │              │    ◀─────────     │
+///      │ reclaim           │ retire       │ retire  unpublish │ evict
+///      │ (past the fence)  ▼              ▼                   ▼
+///      └────────────── retiring ◀─────────┴───────────────────┘
 /// ```
 ///
 /// *Referenced* and *evictable* are not stored: a published block is referenced while its prefix node is
@@ -29,7 +28,6 @@ enum class block_state : std::uint8_t {
   writing,   ///< Allocated by a plan; holds no committed position yet.
   private_,  ///< Holds committed positions of its holders only.
   published, ///< Full, immutable and found by prefix match.
-  condemned, ///< Victim of a plan that is not launched: unmatchable, restorable.
   retiring,  ///< Without holders; in-flight device work may still touch it.
   count_     ///< Number of states.
 };
@@ -39,10 +37,8 @@ enum class block_event : std::uint8_t {
   allocate,  ///< A plan takes it.
   commit,    ///< Its first positions are committed.
   publish,   ///< It enters the prefix index.
-  unpublish, ///< It leaves the index with its holder (a lost device never finished it).
-  claim,     ///< A plan chooses it as a victim.
-  restore,   ///< That plan is dropped.
-  evict,     ///< That plan is launched.
+  unpublish, ///< It can no longer be found, and its holder keeps it.
+  evict,     ///< It can no longer be found, and nobody holds it.
   retire,    ///< Its last holder leaves.
   reclaim,   ///< The fence of its last use is reached.
   count_     ///< Number of events.
@@ -56,12 +52,10 @@ struct standard_block_lifecycle {
   using event = block_event;
   /// Every permitted edge.
   static constexpr transition<state, event> edges[] = {
-      {state::free, event::allocate, state::writing},       {state::writing, event::commit, state::private_},
-      {state::writing, event::retire, state::retiring},     {state::private_, event::publish, state::published},
-      {state::private_, event::retire, state::retiring},    {state::published, event::unpublish, state::private_},
-      {state::published, event::claim, state::condemned},   {state::published, event::retire, state::retiring},
-      {state::condemned, event::restore, state::published}, {state::condemned, event::evict, state::retiring},
-      {state::retiring, event::reclaim, state::free},
+      {state::free, event::allocate, state::writing},    {state::writing, event::commit, state::private_},
+      {state::writing, event::retire, state::retiring},  {state::private_, event::publish, state::published},
+      {state::private_, event::retire, state::retiring}, {state::published, event::unpublish, state::private_},
+      {state::published, event::evict, state::retiring}, {state::retiring, event::reclaim, state::free},
   };
   /// The edges as a table.
   static constexpr transition_table<state, event> table{edges};

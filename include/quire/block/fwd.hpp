@@ -31,8 +31,6 @@ class group_allocation;
 struct immediate_fence;
 template <std::size_t Timelines = 1>
 class ticket_fence;
-template <std::size_t Timelines>
-class limbo;
 
 template <allocation_policy Allocation = lifo_allocation, block_lifecycle Lifecycle = standard_block_lifecycle>
 class block_pool;

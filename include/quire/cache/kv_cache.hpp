@@ -12,24 +12,27 @@
 /// Handles (`sequence`, `step_plan`) are move-only; dropping one undoes or releases what it stands for. They refer to the
 /// cache, which outlives them. One thread owns a cache, unless its lock policy says otherwise.
 
-#include <quire/block/concepts.hpp>
-#include <quire/cache/admission.hpp>
 #include <quire/cache/cache_options.hpp>
-#include <quire/cache/detail/cache_abandon.hpp> // IWYU pragma: keep, definitions
-#include <quire/cache/detail/cache_admit.hpp>   // IWYU pragma: keep, definitions
-#include <quire/cache/detail/cache_audit.hpp>   // IWYU pragma: keep, definitions
-#include <quire/cache/detail/cache_compact.hpp> // IWYU pragma: keep, definitions
+#include <quire/cache/concepts.hpp>
+#include <quire/cache/detail/admitter.hpp>
+#include <quire/cache/detail/audit.hpp>
 #include <quire/cache/detail/cache_core.hpp>
-#include <quire/cache/detail/cache_groups.hpp> // IWYU pragma: keep, definitions
-#include <quire/cache/detail/cache_steps.hpp>  // IWYU pragma: keep, definitions
+#include <quire/cache/detail/cache_state.hpp>
+#include <quire/cache/detail/compact.hpp>
+#include <quire/cache/detail/figures.hpp>
 #include <quire/cache/detail/fit_groups.hpp>
-#include <quire/cache/detail/step_slot.hpp>
+#include <quire/cache/detail/lifetime.hpp>
+#include <quire/cache/detail/stepper.hpp>
+#include <quire/cache/detail/timeline_loss.hpp>
 #include <quire/cache/fwd.hpp>
-#include <quire/cache/lock.hpp>
+#include <quire/cache/group_figures.hpp>
 #include <quire/cache/policies.hpp> // IWYU pragma: keep, a default
+#include <quire/cache/preemption.hpp>
 #include <quire/cache/refusal.hpp>
 #include <quire/cache/requests.hpp>
+#include <quire/cache/sequence.hpp>
 #include <quire/cache/step.hpp>
+#include <quire/cache/step_plan.hpp>
 #include <quire/core/checked.hpp>
 #include <quire/core/config_error.hpp>
 #include <quire/core/contract.hpp>
@@ -37,23 +40,20 @@
 #include <quire/core/expected.hpp>
 #include <quire/core/types.hpp>
 #include <quire/identity/compute_identity.hpp>
+#include <quire/identity/digest_scheme.hpp>
+#include <quire/identity/scope_key.hpp>
 #include <quire/identity/sharing_domain.hpp>
 #include <quire/model/cache_layout.hpp>
 #include <quire/model/model_spec.hpp>
 #include <quire/observe/cache_statistics.hpp>
-#include <quire/observe/concepts.hpp>
 #include <quire/observe/event_ids.hpp>
-#include <quire/prefix/concepts.hpp>
-#include <quire/sequence/concepts.hpp>
 #include <quire/view/action.hpp>
-#include <quire/view/batch_view.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
-#include <mutex> // std::scoped_lock
 #include <span>
 #include <string>
 #include <utility>
@@ -74,8 +74,6 @@ class kv_cache {
                 "kv_cache: admission must model quire::admission_policy (docs/concepts/admission_policy.md)");
   static_assert(copy_policy<typename Policies::copy>,
                 "kv_cache: copy must model quire::copy_policy (docs/concepts/copy_policy.md)");
-  static_assert(residency_policy<typename Policies::residency>,
-                "kv_cache: residency must model quire::residency_policy (docs/concepts/residency_policy.md)");
   static_assert(request_lifecycle<typename Policies::request_states>,
                 "kv_cache: request_states must model quire::request_lifecycle (docs/concepts/lifecycle_policy.md)");
   static_assert(prefix_index<typename Policies::template index<typename Policies::eviction, typename Policies::digest>>,
@@ -85,32 +83,16 @@ class kv_cache {
   static_assert(observer<typename Policies::observer>,
                 "kv_cache: observer must model quire::observer (docs/concepts/observer.md)");
 
+  static_assert(retention_policy<typename Policies::retention>,
+                "kv_cache: retention must model quire::retention_policy (docs/concepts/retention_policy.md)");
+  static_assert(cache_policies<Policies>);
+
   using core_type = detail::cache_core<Policies>;
+  using state = detail::cache_state<Policies>;
+  using guard = detail::cache_guard<Policies>;
   using record_type = typename core_type::record_type;
   using slot_type = typename core_type::slot_type;
-  struct state {
-    core_type core;
-    typename Policies::lock lock{};
-    template <class... Args>
-    explicit state(Args&&... args) : core(std::forward<Args>(args)...) {}
-  };
-  /// Holds the lock for one call; in QUIRE_AUDIT builds it also proves the invariants when the call ends.
   using end_event = typename core_type::request_event_type;
-  class guard {
-  public:
-    explicit guard(state& s) : state_{&s}, hold_{s.lock} {}
-    guard(guard const&) = delete;
-    auto operator=(guard const&) -> guard& = delete;
-    ~guard() {
-#ifdef QUIRE_AUDIT
-      if (auto const broken = state_->core.audit(); !broken.empty()) { detail::audit_failed(broken.c_str()); }
-#endif
-    }
-
-  private:
-    [[maybe_unused]] state* state_;
-    std::scoped_lock<typename Policies::lock> hold_;
-  };
 
 public:
   /// The digest policy.
@@ -121,163 +103,18 @@ public:
   using observer_type = typename Policies::observer;
   /// The prefix index.
   using index_type = typename core_type::index_type;
-  /// One request's hold on the cache. Move-only; the destructor releases it.
-  class sequence {
-  public:
-    /// Refers to nothing.
-    sequence() noexcept = default;
-    /// Leaves \p other empty.
-    sequence(sequence&& other) noexcept
-        : state_{std::exchange(other.state_, nullptr)}, record_{other.record_}, generation_{other.generation_} {}
-    /// Releases what it held and leaves \p other empty.
-    auto operator=(sequence&& other) noexcept -> sequence& {
-      if (this != &other) {
-        reset();
-        state_ = std::exchange(other.state_, nullptr);
-        record_ = other.record_;
-        generation_ = other.generation_;
-      }
-      return *this;
-    }
-    ~sequence() { reset(); }
-    /// True while it refers to a live sequence.
-    [[nodiscard]] explicit operator bool() const noexcept { return state_ != nullptr; }
-    /// [tokens] of the prompt that were found in the cache and need no compute; at most P − 1 (S22).
-    [[nodiscard]] auto cached() const -> token_count { return token_count{record().attached}; }
-    /// [tokens] of the prompt that the groups which keep everything have. Where windows have lost what belongs to it, fewer
-    /// are `cached()`: the rest is computed again, without writing what is there.
-    [[nodiscard]] auto found() const -> token_count { return token_count{record().found}; }
-    /// [tokens] from `cached()` on whose outputs are not exact, because they rebuild windows from nothing (S28): at most
-    /// N_w · (w − 1), and block rounding. Their tokens must be the prompt's.
-    [[nodiscard]] auto rebuilt() const -> token_count { return token_count{state_->core.rebuilt(record())}; }
-    /// What is left to compute of \p prompt, which is the one it was admitted with: everything behind `length()`.
-    [[nodiscard]] auto remaining(std::span<token_id const> prompt) const -> std::span<token_id const> {
-      return prompt.subspan(std::min<std::size_t>(length().value(), prompt.size()));
-    }
-    /// [tokens] committed: readable by the next step, L.
-    [[nodiscard]] auto length() const -> token_count { return token_count{record().state.committed}; }
-    /// [tokens] committed whose ids are known.
-    [[nodiscard]] auto resolved() const -> token_count { return token_count{record().state.known}; }
-    /// [blocks] in its table of group 0, an open plan's included.
-    [[nodiscard]] auto blocks() const -> std::span<block_id const> { return blocks(group_id{0}); }
-    /// [blocks] in its table of layer group \p group; `none()` where a window has given a block up.
-    [[nodiscard]] auto blocks(group_id group) const -> std::span<block_id const> {
-      auto const& held = record();
-      auto const w = state_->core.window_number(group);
-      return w ? std::span<block_id const>{held.groups[*w].blocks} : held.state.table.blocks();
-    }
-    /// [blocks] of them that other sequences can match.
-    [[nodiscard]] auto shared_blocks() const -> block_count {
-      return block_count{record().state.pinned - record().state.twins};
-    }
-    /// Where the request stands in its life cycle.
-    [[nodiscard]] auto phase() const { return record().phase; }
-    /// Its number in events.
-    [[nodiscard]] auto number() const -> sequence_number { return record().number; }
-
-  private:
-    friend class kv_cache;
-    sequence(state* s, record_type& record) noexcept : state_{s}, record_{&record}, generation_{record.generation} {}
-    /// \pre the handle is not empty and not used up.
-    [[nodiscard]] auto record() const -> record_type& {
-      QUIRE_EXPECTS(state_ != nullptr);
-      QUIRE_EXPECTS(record_->generation == generation_);
-      return *record_;
-    }
-    auto reset() noexcept -> void {
-      if (auto* const s = std::exchange(state_, nullptr); s != nullptr) {
-        guard const hold{*s};
-        static_cast<void>(s->core.end(*record_, end_event::finish));
-      }
-    }
-    state* state_ = nullptr;
-    record_type* record_ = nullptr;
-    std::uint32_t generation_ = 0;
-  };
-
+  /// One request's hold on the cache.
+  using sequence = cache_sequence<Policies>;
   /// What one step does with one sequence.
-  struct step_item {
-    sequence const* target = nullptr;          ///< The sequence.
-    token_count tokens{};                      ///< q, positions to add.
-    std::span<token_id const> ids{};           ///< Their ids, or empty: then `resolve` tells them later (B17).
-    step_source source = step_source::compute; ///< Who brings the bytes; the plan is the same.
-
-    step_item() = default;
-    /// Adds the positions of \p token_ids.
-    step_item(sequence const& s, std::span<token_id const> token_ids, step_source from = step_source::compute) noexcept
-        : target{&s}, tokens{static_cast<std::uint32_t>(token_ids.size())}, ids{token_ids}, source{from} {}
-    /// Adds \p n positions whose ids are not known yet.
-    step_item(sequence const& s, token_count n, step_source from = step_source::compute) noexcept
-        : target{&s}, tokens{n}, source{from} {}
-  };
-
-  /// A step that is planned or launched. Move-only; the destructor drops it: before launch everything is as before the
-  /// plan, after it the step's blocks retire under a ticket issued then.
-  class step_plan {
-  public:
-    /// Refers to nothing.
-    step_plan() noexcept = default;
-    /// Leaves \p other empty.
-    step_plan(step_plan&& other) noexcept
-        : state_{std::exchange(other.state_, nullptr)}, slot_{other.slot_}, serial_{other.serial_} {}
-    /// Drops what it held and leaves \p other empty.
-    auto operator=(step_plan&& other) noexcept -> step_plan& {
-      if (this != &other) {
-        reset();
-        state_ = std::exchange(other.state_, nullptr);
-        slot_ = other.slot_;
-        serial_ = other.serial_;
-      }
-      return *this;
-    }
-    ~step_plan() { reset(); }
-    /// True while it refers to an open plan.
-    [[nodiscard]] explicit operator bool() const noexcept { return state_ != nullptr; }
-    /// One answer per item, in the order of the items.
-    [[nodiscard]] auto results() const -> std::span<step_result const> { return slot().results; }
-    /// True if every item is part of the step.
-    [[nodiscard]] auto complete() const -> bool { return slot().items.size() == slot().results.size(); }
-    /// Makes evictions final and returns what an executor has to do before the forward pass, in order.
-    /// \pre not launched yet. The span is valid until the plan is committed or dropped.
-    auto launch() -> std::span<action const> {
-      auto& s = slot();
-      guard const hold{*state_};
-      return state_->core.launch(s);
-    }
-    /// What the backend reads and writes for the layers of group 0; immutable until the ticket given at commit is reached.
-    [[nodiscard]] auto view() const -> batch_view const& { return view(group_id{0}); }
-    /// The same for the layers of \p group. Of a window, cells are -1 where no query of the step can see.
-    [[nodiscard]] auto view(group_id group) const -> batch_view const& {
-      auto const& s = slot();
-      auto const w = state_->core.window_number(group);
-      return w ? s.groups[*w].view : s.view;
-    }
-
-  private:
-    friend class kv_cache;
-    step_plan(state* s, slot_type const& slot) noexcept
-        : state_{s}, slot_{&const_cast<slot_type&>(slot)}, serial_{slot.serial} {}
-    [[nodiscard]] auto slot() const -> slot_type& {
-      QUIRE_EXPECTS(state_ != nullptr && slot_->serial == serial_);
-      return *slot_;
-    }
-    auto reset() noexcept -> void {
-      if (auto* const s = std::exchange(state_, nullptr); s != nullptr) {
-        guard const hold{*s};
-        s->core.drop(*slot_);
-      }
-    }
-    state* state_ = nullptr;
-    slot_type* slot_ = nullptr;
-    std::uint64_t serial_ = 0;
-  };
+  using step_item = cache_step_item<Policies>;
+  /// A step that is planned or launched.
+  using step_plan = cache_step_plan<Policies>;
 
   /// A cache of a fixed number of blocks, for those who size it themselves.
   /// \throws config_error if an option is impossible.
   explicit kv_cache(cache_options const& options, digest_type digest = {}, admission_type admission = {},
                     observer_type observer = {})
-      : state_{std::make_unique<state>(sized(options.blocks), options, digest, std::move(admission),
-                                       std::move(observer))} {}
+      : state_{std::make_unique<state>(sized(options), digest, std::move(admission), std::move(observer))} {}
 
   /// A cache for \p model: its layer groups with what each retains, and as many blocks as `options.bytes` hold. They are
   /// split so that sequences of `options.max_context` positions (the model's longest, if it is 0 and one fits) find room in
@@ -287,6 +124,17 @@ public:
                     admission_type admission = {}, observer_type observer = {})
       : kv_cache{detail::group_fit{model, std::move(options), core_type::shares_memory}.options(), digest,
                  std::move(admission), std::move(observer)} {}
+
+  /// Leaves \p other without a cache.
+  kv_cache(kv_cache&& other) noexcept : state_{std::move(other.state_)} {}
+  /// Takes the cache of \p other. \pre no handle of this one is left
+  auto operator=(kv_cache&& other) noexcept -> kv_cache& {
+    check_unused();
+    state_ = std::move(other.state_);
+    return *this;
+  }
+  /// \pre no handle of it is left: each of them refers to the cache.
+  ~kv_cache() { check_unused(); }
 
   /// The same as the constructors, with the error returned. \errors the `config_error` that was thrown
   [[nodiscard]] static auto create(model_spec const& model, cache_options const& options, digest_type digest = {},
@@ -310,7 +158,8 @@ public:
   /// scope. \complexity O(scopes), cold path. \source S33, S36
   [[nodiscard]] auto open_scope(compute_identity const& identity, sharing_domain const& domain) -> scope_number {
     guard const hold{*state_};
-    return state_->core.open_scope(identity, domain);
+    auto& core = state_->core;
+    return core.scopes.open(scope_key{digest_scheme::of<digest_type>(), core.options.block_tokens, identity, domain});
   }
 
   /// Lets a request in: finds and pins its longest resident prefix and promises it its budget.
@@ -319,7 +168,9 @@ public:
   /// \source S17, S21, S22, S26 (1)
   [[nodiscard]] auto admit(admit_request const& request) -> expected<sequence, refusal> {
     guard const hold{*state_};
-    return state_->core.admit(request).map([this](record_type* r) { return sequence{state_.get(), *r}; });
+    return detail::admitter<Policies>{state_->core}.admit(request).map([this](record_type* r) {
+      return sequence{state_.get(), *r};
+    });
   }
 
   /// Plans one step over many sequences, with an answer per item: an item that cannot be served is left out and changes
@@ -328,22 +179,29 @@ public:
   /// \complexity O(items + new blocks). \source S18, S19, S26 (2, 3)
   [[nodiscard]] auto plan_step(std::span<step_item const> items, timeline_id timeline = timeline_id{0})
       -> expected<step_plan> {
+    if (items.size() > state_->core.options.max_rows.value()) { return refuse(errc::too_many_rows); }
     guard const hold{*state_};
-    struct wanted {
-      record_type* record;
-      std::uint32_t tokens;
-      std::span<token_id const> ids;
-      bool loaded;
-    };
-    auto const item_of = [&](std::size_t i) {
-      auto const& item = items[i];
-      QUIRE_EXPECTS(item.target != nullptr && item.target->state_ == state_.get());
-      auto* const record = item.target->record_;
-      QUIRE_EXPECTS(record->generation == item.target->generation_);
-      return wanted{record, item.tokens.value(), item.ids, item.source == step_source::load};
-    };
-    return state_->core.plan(items.size(), item_of, timeline).map([this](slot_type* s) {
-      return step_plan{state_.get(), *s};
+    auto steps = detail::stepper<Policies>{state_->core};
+    return steps.begin(timeline).map([&](slot_type* slot) {
+      struct undo { // drops the plan if building it throws
+        detail::stepper<Policies>* steps;
+        slot_type* slot;
+        ~undo() {
+          if (slot != nullptr) { steps->drop(*slot); }
+        }
+      } on_error{&steps, slot};
+      steps.add(*slot, items.size(), [&](std::size_t i) { return step_plan::wanted_of(*state_, items[i]); });
+      on_error.slot = nullptr;
+      return step_plan{state_.get(), *slot};
+    });
+  }
+
+  /// An empty plan, to which items are added one by one: a scheduler can preempt one request at the moment something is short
+  /// and go on. The same items give the same plan as with `plan_step`. \errors as `plan_step`. \source B23
+  [[nodiscard]] auto begin_step(timeline_id timeline = timeline_id{0}) -> expected<step_plan> {
+    guard const hold{*state_};
+    return detail::stepper<Policies>{state_->core}.begin(timeline).map([this](slot_type* slot) {
+      return step_plan{state_.get(), *slot};
     });
   }
 
@@ -354,24 +212,31 @@ public:
   }
 
   /// Makes a launched step count: lengths advance, full blocks publish, statistics are born.
-  /// \param until ticket of the step's work on its timeline; without one the work is over or ordered before every reader.
+  /// \param until ticket of the step's work on its timeline, issued by the fence.
   /// \pre \p plan is launched and belongs to this cache. \errors errc::stale if a sequence of the step ended meanwhile:
   /// the others are committed, nothing of the ended one is published. \source S26 (4), B17
-  [[nodiscard]] auto commit(step_plan&& plan, ticket until = {}) -> expected<void> {
+  [[nodiscard]] auto commit(step_plan&& plan, ticket until) -> expected<void> {
     QUIRE_EXPECTS(plan.state_ == state_.get());
     auto& slot = plan.slot();
     QUIRE_EXPECTS(slot.phase == detail::step_phase::launched);
+    QUIRE_EXPECTS(until <= state_->core.clock.issued(slot.timeline));
     guard const hold{*state_};
     plan.state_ = nullptr;
-    if (!state_->core.commit(slot, until)) { return refuse(errc::stale); }
+    if (!detail::stepper<Policies>{state_->core}.commit(slot, until)) { return refuse(errc::stale); }
     return {};
+  }
+  /// The same where work is over when the call that started it returns; other fences need a ticket.
+  [[nodiscard]] auto commit(step_plan&& plan) -> expected<void>
+    requires core_type::immediate
+  {
+    return commit(std::move(plan), ticket{});
   }
 
   /// Tells ids of positions that were committed without. \errors errc::out_of_range, errc::plan_open. \source B17
   [[nodiscard]] auto resolve(sequence const& s, std::span<token_id const> ids) -> expected<void> {
     auto& record = checked(s);
     guard const hold{*state_};
-    return state_->core.resolve(record, ids);
+    return detail::resolve(state_->core, record, ids);
   }
 
   /// A new sequence that shares everything \p parent has committed. \errors errc::plan_open, errc::no_blocks,
@@ -381,7 +246,9 @@ public:
   [[nodiscard]] auto fork(sequence const& parent, token_count length) -> expected<sequence> {
     auto& record = checked(parent);
     guard const hold{*state_};
-    return state_->core.fork(record, length.value()).map([this](record_type* r) { return sequence{state_.get(), *r}; });
+    return detail::fork(state_->core, record, length.value()).map([this](record_type* r) {
+      return sequence{state_.get(), *r};
+    });
   }
 
   /// Cuts a sequence back to its first \p length positions; what is shared stays shared. Length 0 empties it.
@@ -390,7 +257,7 @@ public:
   [[nodiscard]] auto truncate(sequence const& s, token_count length) -> expected<void> {
     auto& record = checked(s);
     guard const hold{*state_};
-    return state_->core.truncate(record, length.value());
+    return detail::truncate(state_->core, record, length.value());
   }
   /// The first length from \p target on to which \p s can be cut back and go on: windows that moved on have given up what
   /// shorter ones need. \errors errc::out_of_range beyond the length; errc::not_resident if there is none. \source S30
@@ -398,7 +265,7 @@ public:
     auto& record = checked(s);
     guard const hold{*state_};
     if (target > s.length()) { return refuse(errc::out_of_range); }
-    auto const length = state_->core.resumable(record, target.value());
+    auto const length = detail::resumable(state_->core, record, target.value());
     if (!length) { return refuse(errc::not_resident); }
     return token_count{*length};
   }
@@ -415,12 +282,12 @@ public:
   /// Ends a request that took too long.
   auto time_out(sequence&& s) -> void { end(std::move(s), end_event::time_out); }
   /// Takes a request's blocks away for others. It resumes by `admit` with all its tokens and `resumed` set, so that what
-  /// it finds of its own work is not counted as a hit. \errors errc::illegal_transition if nothing is computed yet;
-  /// the handle stays usable then. \source S24; case 131
-  [[nodiscard]] auto preempt(sequence& s) -> expected<void> {
+  /// it finds of its own work is not counted as a hit. \returns what comes back now, and what after which tickets.
+  /// \errors errc::illegal_transition if nothing is computed yet; the handle stays usable then. \source S24; case 131
+  [[nodiscard]] auto preempt(sequence& s) -> expected<preemption> {
     auto& record = checked(s);
     guard const hold{*state_};
-    auto done = state_->core.end(record, end_event::preempt);
+    auto done = detail::preempt(state_->core, record);
     if (done) { s.state_ = nullptr; }
     return done;
   }
@@ -434,7 +301,10 @@ public:
   /// never publishes. \source S35; cases 17, 18
   auto advance_epoch(running_requests rule) -> void {
     guard const hold{*state_};
-    state_->core.advance_epoch(rule);
+    auto& core = state_->core;
+    ++core.epoch;
+    core.index.close_roots(); // what nobody can reach any more leaves first
+    if (rule == running_requests::must_restart) { core.restart_below = core.epoch; }
   }
   /// Gives up on a timeline whose tickets will never be reached: unpublishes what was never ready, cuts sequences back to
   /// their last ready length, or to nothing where windows have moved on since, never reuses the blocks it may still write.
@@ -442,20 +312,20 @@ public:
   /// \errors errc::plan_open if a plan is open. \complexity O(pool)
   [[nodiscard]] auto abandon(timeline_id timeline) -> expected<block_count> {
     guard const hold{*state_};
-    return state_->core.abandon(timeline);
+    return detail::abandon(state_->core, timeline);
   }
   /// Moves blocks so that those in use have the lowest numbers. The moves must run, in order, before the next step.
   /// \errors errc::plan_open, errc::views_in_flight while a step or its ticket is pending, errc::not_supported where groups
   /// share one memory. \complexity O(pool). \source S15
   [[nodiscard]] auto compact() -> expected<std::vector<action>> {
     guard const hold{*state_};
-    return state_->core.compact();
+    return detail::compact(state_->core);
   }
 
   /// Proves every invariant of the cache, or names the first one that is broken. \complexity O(pool · depth). \source B12
   [[nodiscard]] auto audit() const -> expected<void, std::string> {
     guard const hold{*state_};
-    auto broken = state_->core.audit();
+    auto broken = detail::auditor<Policies>{state_->core}.first_broken();
     if (!broken.empty()) { return tl::unexpected<std::string>{std::move(broken)}; }
     return {};
   }
@@ -463,86 +333,48 @@ public:
   /// Counters, as a value.
   [[nodiscard]] auto statistics() const -> cache_statistics {
     guard const hold{*state_};
-    return state_->core.statistics();
+    auto out = state_->core.stats.statistics();
+    out.hash_collisions = state_->core.index.hash_collisions();
+    return out;
   }
-  /// [blocks] in the pool.
-  [[nodiscard]] auto capacity() const -> block_count { return state_->core.pool().capacity(); }
-  /// [blocks] that hold nothing.
-  [[nodiscard]] auto free_blocks() const -> block_count { return state_->core.pool().free_blocks(); }
-  /// [blocks] that hold matchable content which nobody uses.
-  [[nodiscard]] auto evictable_blocks() const -> block_count { return state_->core.evictable(); }
-  /// [blocks] that can be matched.
-  [[nodiscard]] auto cached_blocks() const -> block_count { return state_->core.index().cached(); }
-  /// [blocks] that a plan could have now: free + evictable.
-  [[nodiscard]] auto available_blocks() const -> block_count { return state_->core.available(); }
-  /// [blocks] owed to admitted sequences.
-  [[nodiscard]] auto promised_blocks() const -> block_count { return state_->core.promised(); }
-  /// [blocks] retired that wait for a ticket; draining sequences hold further ones.
-  [[nodiscard]] auto waiting_blocks() const -> block_count { return state_->core.waiting(); }
-  /// [blocks] given up with lost timelines, of the groups that keep everything.
-  [[nodiscard]] auto lost_blocks() const -> block_count { return state_->core.lost(); }
-  /// The same of layer group \p group.
-  [[nodiscard]] auto lost_blocks(group_id group) const -> block_count {
-    auto const w = state_->core.window_number(group);
-    return w ? state_->core.window(*w).lost() : state_->core.lost();
+  /// Where the blocks of layer group \p group are. \throws std::bad_alloc if pins of ended sequences wait for tickets
+  [[nodiscard]] auto figures(group_id group) const -> group_figures {
+    return detail::figures_of(state_->core, state_->core.groups.part_of(group));
   }
   /// Sequences alive.
   [[nodiscard]] auto live_sequences() const -> sequence_count {
-    return sequence_count{static_cast<std::uint32_t>(state_->core.live())};
+    return sequence_count{static_cast<std::uint32_t>(state_->core.registry.live().size())};
   }
-  /// [tokens] per block.
-  [[nodiscard]] auto block_tokens() const -> token_count { return token_count{state_->core.geometry().block_tokens()}; }
+  /// [tokens] per block of layer group \p group.
+  [[nodiscard]] auto block_tokens(group_id group = group_id{0}) const -> token_count {
+    return token_count{state_->core.groups[state_->core.groups.part_of(group)].geometry().block_tokens()};
+  }
   /// [tokens] of the smallest prefix that can be found again, and what every hit is a multiple of (less the last position of a
   /// whole prompt, S22): the least common multiple of the groups' block sizes. \source S29; case 59
-  [[nodiscard]] auto reuse_alignment() const -> token_count { return token_count{state_->core.alignment()}; }
-  /// State of \p block in its life cycle. \pre it belongs to the pool.
-  [[nodiscard]] auto block_state_of(block_id block) const { return state_->core.pool().state(block); }
+  [[nodiscard]] auto reuse_alignment() const -> token_count { return token_count{state_->core.unit().block_tokens()}; }
   /// [tokens] that one step may add to a sequence, within its budget.
   [[nodiscard]] auto append_limit() const -> token_count { return token_count{state_->core.append_limit()}; }
   /// Layer groups.
-  [[nodiscard]] auto groups() const -> std::uint32_t {
-    return static_cast<std::uint32_t>(state_->core.options().groups.size());
-  }
-  /// [blocks] of layer group \p group: in its pool, free, and idle (found by matches, held by nobody).
-  [[nodiscard]] auto capacity(group_id group) const -> block_count {
-    auto const w = state_->core.window_number(group);
-    return w ? state_->core.window(*w).pool().capacity() : capacity();
-  }
-  /// See `capacity(group)`.
-  [[nodiscard]] auto free_blocks(group_id group) const -> block_count {
-    auto const w = state_->core.window_number(group);
-    return w ? state_->core.window(*w).pool().free_blocks() : free_blocks();
-  }
-  /// See `capacity(group)`.
-  [[nodiscard]] auto evictable_blocks(group_id group) const -> block_count {
-    auto const w = state_->core.window_number(group);
-    return w ? state_->core.window(*w).idle() : evictable_blocks();
-  }
-  /// [blocks] of layer group \p group that are owed to admitted sequences.
-  [[nodiscard]] auto promised_blocks(group_id group) const -> block_count {
-    auto const w = state_->core.window_number(group);
-    return w ? block_count{state_->core.window(*w).promised()} : promised_blocks();
-  }
+  [[nodiscard]] auto groups() const -> std::uint32_t { return state_->core.groups.layer_groups(); }
   /// State of \p block of layer group \p group. \pre it belongs to the group's pool.
   [[nodiscard]] auto block_state_of(group_id group, block_id block) const {
-    auto const w = state_->core.window_number(group);
-    return w ? state_->core.window(*w).pool().state(block) : block_state_of(block);
+    return state_->core.groups[state_->core.groups.part_of(group)].pool().state(block);
   }
   /// The prefix index, to look up keys and digests; do not change it.
-  [[nodiscard]] auto index() const -> index_type const& { return state_->core.index(); }
+  [[nodiscard]] auto index() const -> index_type const& { return state_->core.index; }
   /// The eviction policy, for those that must be told something (`optimal_eviction`).
-  [[nodiscard]] auto eviction() -> typename Policies::eviction& { return state_->core.index().eviction(); }
+  [[nodiscard]] auto eviction() -> typename Policies::eviction& { return state_->core.index.eviction(); }
   /// The fence, for issuing and completing tickets.
-  [[nodiscard]] auto fence() -> typename Policies::fence& { return state_->core.fence(); }
+  [[nodiscard]] auto fence() -> typename Policies::fence& { return state_->core.clock.fence(); }
   /// The observer.
-  [[nodiscard]] auto observing() -> typename Policies::observer& { return state_->core.observer(); }
+  [[nodiscard]] auto observing() -> typename Policies::observer& { return state_->core.watcher; }
 
 private:
-  static auto sized(block_count blocks) -> block_count {
-    if (blocks.value() == 0 && !core_type::shares_memory) {
+  static auto sized(cache_options const& options) -> cache_options const& {
+    if (options.blocks.value() == 0 && !core_type::shares_memory) {
       throw config_error{"kv_cache: 0 blocks: set cache_options::blocks, or give a model and cache_options::bytes"};
     }
-    return blocks;
+    return options;
   }
   /// \pre \p s is a live handle of this cache.
   auto checked(sequence const& s) const -> record_type& {
@@ -553,7 +385,13 @@ private:
     auto& record = checked(s);
     guard const hold{*state_};
     s.state_ = nullptr;
-    static_cast<void>(state_->core.end(record, why));
+    static_cast<void>(detail::end(state_->core, record, why));
+  }
+
+  auto check_unused() const -> void {
+    if (state_ == nullptr) { return; }
+    QUIRE_EXPECTS(state_->core.registry.live().empty()); // handles outlive the cache
+    QUIRE_EXPECTS(state_->core.open == nullptr);         // so does a plan
   }
 
   std::unique_ptr<state> state_;

@@ -22,8 +22,8 @@
 #include <quire/prefix/lru_eviction.hpp>
 #include <quire/prefix/run_tree.hpp>
 #include <quire/sequence/copy_on_write.hpp>
-#include <quire/sequence/full_residency.hpp>
 #include <quire/sequence/request_state.hpp>
+#include <quire/sequence/standard_retention.hpp>
 
 namespace quire {
 
@@ -42,8 +42,8 @@ struct default_policies {
   using admission = reserve_all;
   /// What happens on a write into a shared block. `copy_policy`; null model `never_copy`.
   using copy = copy_on_write;
-  /// Which positions stay. `residency_policy`; null model `full_residency`. What the one group of a cache without groups keeps.
-  using residency = full_residency;
+  /// What the retention of a layer group means. `retention_policy`.
+  using retention = standard_retention;
   /// States of blocks. `block_lifecycle`.
   using block_states = standard_block_lifecycle;
   /// States of requests.

@@ -18,7 +18,7 @@ struct refusal {
   block_count promised{};      ///< Blocks owed to those that run.
   block_count available{};     ///< Blocks free or evictable.
   block_count capacity{};      ///< Blocks in the pool.
-  group_id group{0};           ///< The layer group whose pool it is.
+  group_id group{0};           ///< The layer group whose pool it is; `none()`: the prefix index, whose units they are.
 
   /// What was wrong, with figures, and what would work.
   [[nodiscard]] auto message() const -> std::string {
@@ -27,7 +27,9 @@ struct refusal {
       text += " (needs " + std::to_string(needed.value()) + " blocks; " + std::to_string(available.value()) +
               " available, " + std::to_string(promised.value()) + " of them promised; the pool has " +
               std::to_string(capacity.value()) + ")";
-      if (group != group_id{0}) { text += ", in layer group " + std::to_string(group.value()); }
+      if (!group) {
+        text += ", in the prefix index";
+      } else if (group != group_id{0}) { text += ", in layer group " + std::to_string(group.value()); }
     }
     return text;
   }

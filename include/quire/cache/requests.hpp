@@ -19,6 +19,13 @@ enum class reuse_rule : std::uint8_t {
   none,           ///< Neither.
 };
 
+/// What of its own work a request lets others find.
+enum class publish_rule : std::uint8_t {
+  all,    ///< Every full block.
+  prompt, ///< Blocks that end in the prompt: outputs are private.
+  none,   ///< Nothing.
+};
+
 /// A request for admission. Scope and prompt have no useful default: without a scope from `open_scope` the admission breaks
 /// a contract, without a prompt it is refused.
 struct admit_request {
@@ -27,6 +34,7 @@ struct admit_request {
   token_count max_output{};                      ///< G, at least 1. P + G + draft positions are the budget.
   token_count draft{};                           ///< Speculative positions beyond that (B6).
   reuse_rule reuse = reuse_rule::read_and_write; ///< What it shares.
+  publish_rule publish = publish_rule::all;      ///< What it gives; nothing anyway with `reuse_rule::none`.
   bool resumed = false;                          ///< It was preempted before: what it finds is its own work (case 131).
 };
 

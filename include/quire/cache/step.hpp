@@ -21,6 +21,8 @@ enum class step_source : std::uint8_t {
 struct step_result {
   errc status = errc::ok; ///< `ok`, or why this item is not part of the step.
   row_id row{};           ///< Row of the batch view; `none()` unless `ok`.
+  token_count skipped{};  ///< Positions, the item's first ones, whose write is skipped: they are stored already (S22).
+  std::uint64_t user = 0; ///< The item's word, as it came.
 };
 
 } // namespace quire

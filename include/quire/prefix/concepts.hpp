@@ -55,6 +55,7 @@ concept prefix_index =
              void (*visit)(node_id, node_id, std::span<std::uint32_t const>, std::uint32_t)) {
       { i.open_root(scope) } -> std::same_as<node_id>;
       { i.close_root(root) } noexcept -> std::same_as<void>;
+      { i.close_roots() } noexcept -> std::same_as<void>;
       { i.take_unit() } noexcept -> std::same_as<unit_id>;
       { i.share_unit(unit) } -> std::same_as<void>;
       { i.drop_unit(unit) } -> std::same_as<void>;

@@ -3,9 +3,13 @@
 
 /// \file
 /// The policies of the sequence room. Semantics that no compiler sees: docs/concepts/copy_policy.md and
-/// docs/concepts/residency_policy.md.
+/// docs/concepts/retention_policy.md.
 
 #include <quire/core/types.hpp>
+#include <quire/model/capacity.hpp>
+#include <quire/model/position_interval.hpp>
+#include <quire/model/residency.hpp>
+#include <quire/model/retention.hpp>
 #include <quire/view/action.hpp>
 
 #include <concepts>
@@ -34,10 +38,13 @@ concept request_lifecycle = requires(typename L::state s, typename L::event e) {
   { L::event::release } -> std::convertible_to<typename L::event>;
 };
 
-/// Decides which positions of a sequence stay resident. See docs/concepts/residency_policy.md.
+/// Does the arithmetic of what a layer group keeps. See docs/concepts/retention_policy.md.
 template <class R>
-concept residency_policy = requires(token_pos oldest_query, token_count block_tokens) {
-  { R::releasable(oldest_query, block_tokens) } noexcept -> std::same_as<block_count>;
-};
+concept retention_policy =
+    requires(token_pos query, retention const& keeps, token_count tokens, position_interval present, paging pages) {
+      { R::resident(query, keeps, tokens) } -> std::same_as<residency>;
+      { R::earliest_resumable(query, present, keeps) } -> std::same_as<std::optional<token_pos>>;
+      { R::peak_blocks(keeps, tokens, pages) } -> std::same_as<block_count>;
+    };
 
 } // namespace quire

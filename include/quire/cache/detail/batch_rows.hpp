@@ -4,11 +4,12 @@
 /// \file
 /// One persistent buffer of a batch view: padded rows that follow their sequences (S19).
 ///
-/// Row i of a step is item i. If the same sequence sat in row i of this buffer's last view, only its new blocks are
+/// A plan *expects* rows, which takes memory; a launch *adds* them, which takes none. Row i of a step is item i. If the same sequence sat in row i of this buffer's last view, only its new blocks are
 /// written; otherwise the row is rewritten. Whatever changes is listed, so that a device copy is patched and not re-sent.
 
 #include <quire/core/types.hpp>
 #include <quire/sequence/block_geometry.hpp>
+#include <quire/sequence/block_table.hpp>
 #include <quire/view/batch_view.hpp>
 #include <quire/view/table_delta.hpp>
 
@@ -25,23 +26,12 @@ namespace quire::detail {
 /// \cond INTERNAL
 class batch_rows {
   struct row_state {
-    std::uint64_t stamp = 0;  // of the sequence and table version it shows; 0 = none
-    std::uint32_t filled = 0; // columns that may not be -1
-    std::uint32_t gone = 0;   // [blocks] as in the table it shows
+    std::uint64_t version = 0; // of the table it shows; 0 = none
+    std::uint32_t filled = 0;  // columns that may not be -1
+    std::uint32_t released = 0; // [blocks] as in the table it shows
   };
 
 public:
-  /// What a row shows of a table: blocks from `base` on, of which those before `gone` may be given up (-1).
-  struct source {
-    std::uint64_t stamp; // of the table and its version
-    std::span<block_id const> blocks;
-    std::uint32_t base = 0;
-    std::uint32_t gone = 0;
-    [[nodiscard]] auto columns() const noexcept -> std::uint32_t {
-      return static_cast<std::uint32_t>(blocks.size()) - base;
-    }
-  };
-
   batch_rows(std::uint32_t rows, block_geometry geometry)
       : geometry_{geometry}, rows_(rows), first_position_(rows, 0), length_(rows, 0),
         query_start_(std::size_t{rows} + 1, 0) {
@@ -51,27 +41,62 @@ public:
   [[nodiscard]] auto capacity() const noexcept -> std::uint32_t { return static_cast<std::uint32_t>(rows_.size()); }
 
   /// Starts a step whose longest table has \p columns blocks. \pre no view on this buffer is in flight.
+  /// \throws std::bad_alloc; nothing that a view shows has changed then
   auto begin(std::uint32_t columns) -> void {
+    if (columns > columns_) {
+      widen(std::max(columns, columns_ * 2));
+      unseen_ = true;
+    }
     delta_.clear();
     positions_ = 0;
     used_ = 0;
-    whole_ = unseen_ || columns > columns_;
-    unseen_ = false;
-    if (columns > columns_) { widen(std::max(columns, columns_ * 2)); }
+    expected_ = 0;
+    expected_positions_ = 0;
+    expected_cells_ = filled_; // rows of the step before that this one lacks are cleared
+    if (expected_cells_ > delta_.capacity()) { delta_.reserve(2 * expected_cells_); }
+  }
+  /// Takes the memory that a next row of \p size blocks and \p q positions may need. \throws std::bad_alloc
+  auto make_ready(block_table const& t, std::uint32_t size, std::uint32_t q) -> void {
+    auto const cells = expected_cells_ + size - t.view_begin + rows_[expected_].filled;
+    if (cells > delta_.capacity()) { delta_.reserve(2 * cells); }
+    auto const positions = expected_positions_ + q + rows_.size(); // one for every row after it
+    if (positions > slot_.size()) { make_room(positions); }
+  }
+  /// The next row will show \p t with \p size blocks, all of them anew if it \p copies, and \p q positions.
+  /// \pre `make_ready`
+  auto expect(block_table const& t, std::uint32_t size, bool copies, std::uint32_t q) noexcept -> void {
+    auto const& row = rows_[expected_];
+    auto const columns = std::size_t{size} - t.view_begin;
+    auto cells = columns + row.filled;
+    if (!copies && t.version != 0 && row.version == t.version) {
+      cells = columns - std::min<std::size_t>(columns, row.filled) + t.released_end - std::min(t.released_end, row.released);
+    }
+    expected_cells_ += cells;
+    expected_positions_ += q;
+    ++expected_;
+  }
+  /// The next \p rows rows will show their tables as they do already, with one new position each.
+  auto expect_same(std::uint32_t rows) noexcept -> void {
+    expected_ += rows;
+    expected_positions_ += rows;
+  }
+  /// True if row \p k from the ones expected so far shows \p t as it is.
+  [[nodiscard]] auto shows(std::size_t k, block_table const& t) const noexcept -> bool {
+    auto const& row = rows_[expected_ + k];
+    return row.version == t.version && t.version != 0 && row.filled + t.view_begin >= t.size() &&
+           row.released >= t.released_end;
   }
   /// Adds the next row: \p q new positions behind \p committed, the first \p skips of them without a write.
-  auto add(source const& from, std::uint32_t committed, std::uint32_t q, std::uint32_t skips) -> void {
-    auto const r = next_row(from);
+  /// \pre it was expected
+  auto add(block_table const& t, std::uint32_t committed, std::uint32_t q, std::uint32_t skips) noexcept -> void {
+    auto const r = next_row(t);
     length_[r] = static_cast<std::int32_t>(committed + q);
-    if (auto const room = positions_ + q + rows_.size(); room > slot_.size()) {
-      make_room(room);
-    } // one for every row after it
     auto* const slot = slot_.data() + positions_;
     auto* const position = position_.data() + positions_;
     auto j = geometry_.index(committed);
     auto offset = geometry_.offset(committed);
     for (std::uint32_t i = 0; i < q;) { // block by block
-      auto const first = std::int64_t{from.blocks[j].value()} * geometry_.block_tokens() + offset;
+      auto const first = std::int64_t{t.blocks[j].value()} * geometry_.block_tokens() + offset;
       auto const n = std::min(geometry_.block_tokens() - offset, q - i);
       std::iota(slot + i, slot + i + n, first); // one loop per width, so that both are vectorised
       i += n;
@@ -83,11 +108,11 @@ public:
     positions_ += q;
     query_start_[r + 1] = static_cast<std::int32_t>(positions_);
   }
-  /// The same with one new position at \p slot. \pre there is room for it
-  auto add(source const& from, std::uint32_t committed, std::int64_t slot) -> void {
-    next_row(from);
+  /// The same with one new position in the block at hand.
+  auto add_next(block_table const& t, std::uint32_t committed) noexcept -> void {
+    next_row(t);
     --used_;
-    appender().write(0, committed, slot);
+    appender().write(0, committed, committed + t.slot_shift);
     take(1);
   }
   /// Writes rows with one new position each whose tables are shown already. Holds the places of the first of them, so that one
@@ -95,14 +120,9 @@ public:
   class row_appender {
   public:
     explicit row_appender(batch_rows& rows) noexcept
-        : rows_{rows.rows_.data() + rows.used_}, length_{rows.length_.data() + rows.used_},
+        : length_{rows.length_.data() + rows.used_},
           query_start_{rows.query_start_.data() + rows.used_ + 1}, slot_{rows.slot_.data() + rows.positions_},
           position_{rows.position_.data() + rows.positions_}, first_{static_cast<std::int32_t>(rows.positions_) + 1} {}
-    /// True if row \p k from here shows \p columns of the table with \p stamp, and nothing that is \p gone.
-    [[nodiscard]] auto shows(std::size_t k, std::uint64_t stamp, std::uint32_t columns,
-                             std::uint32_t gone = 0) const noexcept -> bool {
-      return rows_[k].stamp == stamp && rows_[k].filled >= columns && rows_[k].gone >= gone;
-    }
     /// Writes row \p k from here: one new position at \p slot behind \p committed.
     auto write(std::size_t k, std::uint32_t committed, std::int64_t slot) const noexcept -> void {
       length_[k] = static_cast<std::int32_t>(committed + 1);
@@ -112,7 +132,6 @@ public:
     }
 
   private:
-    row_state const* rows_;
     std::int32_t* length_;
     std::int32_t* query_start_;
     std::int64_t* slot_;
@@ -125,17 +144,19 @@ public:
     used_ += written;
   }
   /// Ends the step: rows beyond it show nothing.
-  auto end() -> void {
+  auto end() noexcept -> void {
     for (auto r = used_; r < shown_; ++r) {
       clear_from(r, 0);
+      filled_ -= rows_[r].filled;
       rows_[r] = {};
     }
     shown_ = used_;
+    whole_ = std::exchange(unseen_, false);
   }
   /// Forgets whose blocks the rows show, and lets the next view be copied whole: this one never reached a device, or
   /// blocks have moved since.
-  auto distrust() noexcept -> void {
-    for (auto& row : rows_) { row.stamp = 0; }
+  auto invalidate() noexcept -> void {
+    for (auto& row : rows_) { row.version = 0; }
     unseen_ = true;
   }
 
@@ -159,36 +180,40 @@ public:
 private:
   static constexpr std::int32_t nothing = -1;
 
-  auto next_row(source const& from) -> std::uint32_t {
+  auto next_row(block_table const& t) noexcept -> std::uint32_t {
     auto const r = used_++;
     auto& row = rows_[r];
-    auto const columns = from.columns();
-    if (row.stamp != from.stamp) [[unlikely]] {
-      row.stamp = from.stamp;
-      first_position_[r] = static_cast<std::int32_t>(from.base * geometry_.block_tokens());
-      show(r, from, 0, columns);
+    auto const columns = t.size() - t.view_begin;
+    if (row.version != t.version) [[unlikely]] {
+      row.version = t.version;
+      first_position_[r] = static_cast<std::int32_t>(t.view_begin * geometry_.block_tokens());
+      show(r, t, 0, columns);
       clear_from(r, columns);
     } else {
-      if (row.gone < from.gone) [[unlikely]] {
-        show(r, from, std::max(row.gone, from.base) - from.base, std::min(from.gone - from.base, row.filled));
+      if (row.released < t.released_end) [[unlikely]] {
+        show(r, t, std::max(row.released, t.view_begin) - t.view_begin,
+             std::min(t.released_end - t.view_begin, row.filled));
       }
-      if (row.filled < columns) { show(r, from, row.filled, columns); }
+      if (row.filled < columns) { show(r, t, row.filled, columns); }
     }
+    filled_ += columns;
+    filled_ -= row.filled;
     row.filled = columns;
-    row.gone = from.gone;
+    row.released = t.released_end;
     return r;
   }
   /// Writes columns [\p begin, \p end) of row \p r.
-  [[gnu::noinline]] auto show(std::uint32_t r, source const& from, std::uint32_t begin, std::uint32_t end) -> void {
+  [[gnu::noinline]] auto show(std::uint32_t r, block_table const& t, std::uint32_t begin, std::uint32_t end) noexcept
+      -> void {
     auto* cells = &table_[std::size_t{r} * columns_];
     for (auto c = begin; c < end; ++c) {
-      auto const block = static_cast<std::int32_t>(from.blocks[from.base + c].value()); // none is -1
+      auto const block = static_cast<std::int32_t>(t.blocks[t.view_begin + c].value()); // none is -1
       if (cells[c] == block) { continue; }
       cells[c] = block;
       delta_.push_back({static_cast<std::int32_t>(r), static_cast<std::int32_t>(c), block});
     }
   }
-  auto clear_from(std::uint32_t r, std::uint32_t from) -> void {
+  auto clear_from(std::uint32_t r, std::uint32_t from) noexcept -> void {
     auto* cells = &table_[std::size_t{r} * columns_];
     for (auto c = from; c < rows_[r].filled; ++c) {
       cells[c] = nothing;
@@ -214,6 +239,10 @@ private:
   std::uint32_t columns_ = 0;
   std::size_t positions_ = 0; // of this step
   std::uint32_t used_ = 0;    // rows of this step
+  std::uint32_t expected_ = 0;
+  std::size_t expected_positions_ = 0;
+  std::size_t expected_cells_ = 0; // that may change
+  std::size_t filled_ = 0;         // cells that may not be -1, of all rows
   std::uint32_t shown_ = 0;   // rows of the step before
   bool whole_ = true;
   bool unseen_ = true; // no device has a copy of the table

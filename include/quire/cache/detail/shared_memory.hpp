@@ -25,8 +25,9 @@ template <class Allocation>
 class shared_memory {
 public:
   static constexpr bool shared = false;
-  explicit shared_memory(cache_options const& /*options*/) noexcept {}
-  /// The pool of part \p part (0 = the lead, then the window groups in order).
+  template <class Layout>
+  shared_memory(cache_options const& /*options*/, Layout const& /*layout*/) noexcept {}
+  /// The pool of block group \p part.
   template <class Pool>
   [[nodiscard]] auto pool(std::size_t /*part*/, block_count blocks) const -> Pool {
     return Pool{blocks};
@@ -39,28 +40,26 @@ class shared_memory<group_allocation<Memory>> {
 public:
   static constexpr bool shared = true;
   /// \throws config_error if a group has no size, none keeps everything, or the bytes do not suffice
-  explicit shared_memory(cache_options const& options) {
-    std::vector<byte_count> bytes{byte_count{}};
+  template <class Layout>
+  shared_memory(cache_options const& options, Layout const& layout) {
     for (std::size_t g = 0; g < options.groups.size(); ++g) {
-      auto const& group = options.groups[g];
-      if (group.block_bytes == byte_count{}) {
+      if (options.groups[g].block_bytes == byte_count{}) {
         throw config_error{"kv_cache: group " + std::to_string(g) +
                            " shares memory and has no size: set cache_group::block_bytes, or give a model"};
       }
-      if (group.keeps.keeps_all()) {
-        bytes.front() = byte_count{bytes.front().value() + group.block_bytes.value()};
-      } else {
-        bytes.push_back(group.block_bytes);
-      }
     }
-    if (bytes.front() == byte_count{}) {
+    auto full = false;
+    for (auto const& part : layout.parts) {
+      full = full || (part.spec.keeps.keeps_all() && part.spec.block_bytes != byte_count{});
+      sizes_.push_back(part.spec.block_bytes);
+    }
+    if (!full) {
       throw config_error{
           "kv_cache: groups share memory and none keeps everything: use an allocation policy with pools of "
           "their own"};
     }
-    memory_ = std::make_unique<Memory>(std::span<byte_count const>{bytes}, options.bytes);
-    needs_.resize(bytes.size());
-    sizes_ = std::move(bytes);
+    memory_ = std::make_unique<Memory>(std::span<byte_count const>{sizes_}, options.bytes);
+    needs_.resize(sizes_.size());
   }
   template <class Pool>
   [[nodiscard]] auto pool(std::size_t part, block_count /*blocks*/) const -> Pool {

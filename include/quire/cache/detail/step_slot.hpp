@@ -8,11 +8,13 @@
 #include <quire/cache/detail/step_list.hpp>
 #include <quire/cache/step.hpp>
 #include <quire/core/types.hpp>
-#include <quire/sequence/block_geometry.hpp>
 #include <quire/view/action.hpp>
 #include <quire/view/batch_view.hpp>
 
+#include <cstddef>
 #include <cstdint>
+#include <deque>
+#include <limits>
 #include <vector>
 
 namespace quire::detail {
@@ -25,33 +27,40 @@ template <class Record>
 struct step_slot {
   struct planned_item {
     Record* record;
-    std::uint32_t tokens : 31;
-    std::uint32_t fresh : 1; // its one position lies in a block of its own
-    std::uint32_t
-        lane; // [tokens] its lane with this position; 0 unless it needs nothing but a slot, or a slot and a block
+    std::uint32_t tokens : 29;
+    std::uint32_t opens : 1;     // its one position lies in blocks of its own
+    std::uint32_t ids_known : 1; // its ids stand in `ids`
+    std::uint32_t loads : 1;     // a transfer brings its positions
+    std::uint32_t left;          // [tokens] of the cursor with this position; 0 = it is no decode step that needs nothing else
   };
-
-  /// Rows of one window group.
+  /// A block, or the unit, that the launched step copied and that is given up when it commits.
+  struct copy_note {
+    static constexpr std::uint32_t unit = std::numeric_limits<std::uint32_t>::max();
+    Record* record;
+    std::uint32_t group; // block group, or `unit`
+    std::uint32_t at;    // logical block or unit
+    block_id source;     // block, or the number of the unit
+  };
+  /// Rows of one block group.
   struct group_rows {
     batch_rows rows;
     batch_view view;
   };
 
-  step_slot(std::uint32_t rows_wanted, block_geometry geometry) : rows{rows_wanted, geometry} {}
-
-  batch_rows rows;
-  batch_view view;
-  std::vector<group_rows> groups;
+  std::deque<group_rows> groups;
   step_list<planned_item> items;
   std::vector<step_result> results;
   std::vector<action> actions;
+  std::vector<copy_note> copies; // in the order of their items
   step_list<token_id> ids;       // of all items that gave them, in order
-  std::vector<block_id> fresh;   // blocks of the item at hand
-  std::vector<block_id> claimed; // victims of the whole plan
+  std::size_t copies_to_come = 0;
+  std::size_t actions_to_come = 0;
+  std::uint32_t columns_needed = 0;
   step_phase phase = step_phase::idle;
   timeline_id timeline{0};
   ticket until{};
   std::uint64_t serial = 0; // of the plan that may use the slot
+  bool idle_first = false;  // where groups share memory: idle blocks are taken before free ones, which others need
 };
 /// \endcond
 

@@ -116,7 +116,12 @@ public:
   }
   /// Nobody looks below \p root any more.
   auto close_root(node_id root) noexcept -> void { roots_[root.value() & ~root_bit].closed = true; }
-  [[nodiscard]] auto closed(node_id root) const noexcept -> bool { return roots_[root.value() & ~root_bit].closed; }
+  /// Nobody looks below any root that was opened until now.
+  auto close_roots() noexcept -> void { closed_before_ = roots_.size(); }
+  [[nodiscard]] auto closed(node_id root) const noexcept -> bool {
+    auto const i = root.value() & ~root_bit;
+    return i < closed_before_ || roots_[i].closed;
+  }
   [[nodiscard]] auto root_digest(node_id root) const noexcept -> digest_type const& {
     return roots_[root.value() & ~root_bit].digest;
   }
@@ -164,6 +169,7 @@ private:
   std::uint32_t free_count_;
   std::vector<std::uint32_t> labels_; // empty while all are 0
   std::vector<root_entry> roots_;
+  std::size_t closed_before_ = 0;
 };
 /// \endcond
 

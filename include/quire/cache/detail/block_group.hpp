@@ -1,0 +1,889 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// The blocks of one layer group: its pool, the tables of its sequences, and which blocks hang on which unit.
+///
+/// ```text
+///   units (the index)        u0   u1   u2   u3         identity: tokens, parent
+///   kept by path             7    2    9    4          the pin on the unit keeps the block
+///   kept by block            -    -    5    3          holders keep it; it comes and goes by itself
+/// ```
+///
+/// Two switches, both of them consequences of the retention: *who keeps a published block* (`by_path`: release touches no
+/// block; otherwise a count per block does), and *who picks victims* (the tree's order: the unit goes, and every group's
+/// block on it; or the group's own idle order: only its block goes).
+///
+/// Content of a unit begins to exist in `arrive` and ends in `depart`, and nowhere else.
+///
+/// A block that nobody holds may still be used by work in flight. It *waits*, in one queue per timeline, until the last use
+/// that anybody who left it has told is over. Only then it is idle, or free.
+
+#include <quire/cache/cache_group.hpp>
+#include <quire/cache/detail/fence_clock.hpp>
+#include <quire/core/contract.hpp>
+#include <quire/core/types.hpp>
+#include <quire/model/capacity.hpp>
+#include <quire/model/logical_block.hpp>
+#include <quire/model/position_interval.hpp>
+#include <quire/model/residency.hpp>
+#include <quire/model/retention.hpp>
+#include <quire/prefix/detail/idle_order.hpp>
+#include <quire/prefix/node_id.hpp>
+#include <quire/prefix/order_list.hpp>
+#include <quire/sequence/block_geometry.hpp>
+#include <quire/sequence/block_table.hpp>
+#include <quire/sequence/prefix_path.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace quire::detail {
+
+/// \cond INTERNAL
+/// Why content left a group.
+enum class leave_reason : std::uint8_t {
+  evicted,  ///< Its room was needed.
+  replaced, ///< An equal block took its place.
+  lost,     ///< A device never finished it.
+};
+
+/// What a group is told of a step of one sequence.
+struct append_request {
+  std::uint32_t committed; ///< [tokens] before the step
+  std::uint32_t tokens;    ///< [tokens] it adds
+  std::uint32_t skips;     ///< [tokens] of them that the path has stored already
+  bool owns_tail;          ///< the sequence may write a partial block that others read
+  bool copies_unit;        ///< the unit it writes to is copied first
+};
+
+/// \tparam Pool a `block_pool`. \tparam Eviction models `eviction_policy`. \tparam Retention models `retention_policy`.
+/// \tparam Clock a `fence_clock`.
+template <class Pool, class Eviction, class Retention, class Clock>
+class block_group {
+  using state_type = typename Pool::state_type;
+  using event_type = typename Pool::event_type;
+  static constexpr std::size_t timelines = Clock::timelines;
+
+public:
+  using tickets = typename Clock::tickets;
+
+  /// \param members the layer groups that have these blocks \param unit a multiple of the group's block
+  /// \throws config_error, std::bad_alloc
+  block_group(std::vector<group_id> members, cache_group const& spec, unit_count units, block_geometry unit, Pool pool,
+              Clock const& clock)
+      : members_{std::move(members)}, keeps_{stored(spec.keeps)}, by_path_{spec.keeps.keeps_all()},
+        shares_{spec.keeps.shareable()}, geometry_{spec.block_tokens}, unit_{unit},
+        per_unit_{unit.block_tokens() / spec.block_tokens.value()}, pool_{std::move(pool)}, clock_{&clock},
+        on_unit_(std::size_t{units.value()} * per_unit_), place_(by_path_ ? 0 : capacity(), nowhere),
+        users_(by_path_ ? 0 : capacity()), hooks_(by_path_ ? 0 : std::size_t{capacity()} + 1),
+        order_{node_count{by_path_ ? 0 : capacity()}}, uses_(Clock::immediate ? 0 : capacity()) {}
+  block_group(block_group const&) = delete;
+  auto operator=(block_group const&) -> block_group& = delete;
+
+  // --- what it is ---------------------------------------------------------------------------------------------------
+  [[nodiscard]] auto members() const noexcept -> std::span<group_id const> { return members_; }
+  /// The first of its layer groups, which speaks for all.
+  [[nodiscard]] auto id() const noexcept -> group_id { return members_.front(); }
+  [[nodiscard]] auto keeps() const noexcept -> retention const& { return keeps_; }
+  [[nodiscard]] auto by_path() const noexcept -> bool { return by_path_; }
+  [[nodiscard]] auto per_unit() const noexcept -> std::uint32_t { return per_unit_; }
+  [[nodiscard]] auto geometry() const noexcept -> block_geometry const& { return geometry_; }
+  [[nodiscard]] auto pool() const noexcept -> Pool const& { return pool_; }
+  [[nodiscard]] auto capacity() const noexcept -> std::uint32_t { return pool_.capacity().value(); }
+  /// Nothing of it can be rebuilt by computing positions again from somewhere on.
+  [[nodiscard]] auto has_sinks() const noexcept -> bool { return keeps_.sinks.value() > 0; }
+
+  // --- accounts -----------------------------------------------------------------------------------------------------
+  [[nodiscard]] auto free() const noexcept -> std::uint32_t { return pool_.free_blocks().value(); }
+  /// [blocks] that hold matchable content which nobody uses, in the group's own order.
+  [[nodiscard]] auto idle() const noexcept -> std::uint32_t { return evicts<Eviction> ? idle_ : 0; }
+  /// [blocks] that sequences may still take. Kept by path: what each was promised, less what it took. Kept by block: all
+  /// budgets, less the blocks in use; one that several use counts once, because when one of them moves on, the others keep
+  /// it, and the one needs another.
+  [[nodiscard]] auto promised() const noexcept -> std::uint32_t {
+    auto const all = by_path_ ? owed_ : budgets_ - std::min(budgets_, in_use_);
+    return all - std::min(all, reserved_);
+  }
+  /// [blocks] that the plan at hand will take.
+  [[nodiscard]] auto reserved() const noexcept -> std::uint32_t { return reserved_; }
+  auto reserve(std::uint32_t blocks) noexcept -> void { reserved_ += blocks; }
+  auto unreserve() noexcept -> void { reserved_ = 0; }
+  [[nodiscard]] auto waiting() const noexcept -> std::uint32_t { return waiting_; }
+  [[nodiscard]] auto lost() const noexcept -> std::uint32_t { return lost_; }
+  /// [blocks] held by all tables, with their multiplicity.
+  [[nodiscard]] auto held() const noexcept -> std::uint32_t { return held_; }
+  /// [blocks] that can be matched.
+  [[nodiscard]] auto published() const noexcept -> std::uint32_t { return published_; }
+
+  /// [blocks] that a sequence of up to \p limit positions takes at most: all of them, or, where blocks are given up, what it
+  /// holds at once when a step adds up to \p append and up to \p rewind may be taken back, one to copy into included.
+  [[nodiscard]] auto budget(std::uint64_t limit, std::uint64_t append, std::uint64_t rewind) const -> std::uint32_t {
+    if (by_path_) { return geometry_.blocks(static_cast<std::uint32_t>(limit)); }
+    auto const step = static_cast<std::uint32_t>(std::min(append + rewind, limit + rewind));
+    auto const pages = paging{.block_tokens = token_count{geometry_.block_tokens()}, .step = token_count{step}};
+    return Retention::peak_blocks(keeps_, token_count{static_cast<std::uint32_t>(limit)}, pages).value() + 1;
+  }
+  /// Columns that views need for tables of that \p budget and up to \p limit positions.
+  [[nodiscard]] auto columns(std::uint32_t limit, std::uint32_t budget) const noexcept -> std::uint32_t {
+    auto const all = geometry_.blocks(limit);
+    if (by_path_) { return std::min(all, capacity()); } // a sequence never holds a block twice
+    return has_sinks() ? all : std::min(all, 2 * budget + least_shift);
+  }
+  /// A sequence begins that may hold \p blocks; 0 = it ends: what it holds is nobody's use any more.
+  auto set_budget(block_table& t, std::uint32_t blocks) -> void {
+    if (by_path_) { return owe(t, blocks); }
+    if (blocks > 0) {
+      budgets_ += blocks;
+      t.budget = blocks;
+      each_held(t, [&](std::uint32_t j) { use(t.blocks[j]); });
+    } else {
+      each_held(t, [&](std::uint32_t j) { leave_use(t, t.blocks[j]); });
+      budgets_ -= t.budget;
+      t.budget = 0;
+    }
+    account(t);
+  }
+  /// A sequence kept by path may take \p blocks more.
+  auto owe(block_table& t, std::uint32_t blocks) noexcept -> void {
+    owed_ = owed_ - t.owed + blocks;
+    t.owed = blocks;
+  }
+  /// [blocks] that a sequence kept by path has still to take until \p limit.
+  [[nodiscard]] auto owes(block_table const& t, std::uint32_t limit, append_request const& next) const
+      -> std::uint32_t {
+    auto const most = geometry_.blocks(limit);
+    return (most > t.size() ? most - t.size() : 0) + copies(t, next);
+  }
+
+  // --- matching -----------------------------------------------------------------------------------------------------
+  /// The longest hit of at most \p hit positions of a prompt of \p prompt that this group can serve, \p units being those
+  /// found. It only shrinks. \complexity O(blocks inspected): none is inspected twice. \source S29
+  [[nodiscard]] auto longest_hit(std::span<unit_id const> units, std::uint32_t prompt, std::uint32_t hit) const
+      -> std::uint32_t {
+    if (by_path_) { return hit; }
+    if (!shares_) { return 0; }
+    for (;;) {
+      hit -= geometry_.offset(hit);
+      auto const missing = hit == 0 ? std::nullopt : last_missing(units, prompt, hit);
+      if (!missing) { return hit; }
+      hit = *missing * geometry_.block_tokens(); // every longer hit, up to this one, needs that block
+    }
+  }
+  /// Writes what a hit needs into the table of a new sequence, which does not hold it yet.
+  /// \returns [blocks] of them that are idle, which holding them takes out of what is available (kept by block)
+  /// \pre `longest_hit` gave the hit, and the table has room \complexity O(blocks of the hit)
+  auto map_hit(block_table& t, std::span<unit_id const> units, std::uint32_t prompt, std::uint32_t hit) const
+      -> std::uint32_t {
+    auto const size = geometry_.blocks(hit);
+    t.skip_until = hit;
+    if (by_path_) {
+      if (per_unit_ == 1) {
+        t.blocks.resize(size);
+        for (std::uint32_t j = 0; j < size; ++j) { t.blocks[j] = on_unit_[units[j].value()]; }
+      } else {
+        t.blocks.clear();
+        for (std::uint32_t j = 0; j < size; ++j) { t.blocks.push_back(on_unit_[place_of(units, j)]); }
+      }
+      return 0;
+    }
+    auto const need = need_of(prompt, hit);
+    t.blocks.assign(size, block_id::none());
+    std::uint32_t idle = 0;
+    auto const write = [&](logical_block_interval blocks) {
+      for (auto j = blocks.begin.value(); j < blocks.end.value(); ++j) {
+        t.blocks[j] = on_unit_[place_of(units, j)];
+        idle += is_idle(t.blocks[j]) ? 1U : 0U;
+      }
+    };
+    write(need.sink_blocks(token_count{hit}));
+    write(need.tail_blocks(token_count{hit}));
+    t.released_end = released_by(need.dead_blocks(token_count{hit}));
+    move_view(t);
+    return idle;
+  }
+  /// Holds what `map_hit` wrote.
+  auto attach(block_table& t) -> void {
+    if (by_path_) { return; }
+    each_held(t, [&](std::uint32_t j) {
+      hold(t.blocks[j]);
+      ++t.held;
+    });
+    account(t);
+  }
+  /// Begins at \p position, a multiple of the block, as if nothing came before: what is computed from there on rebuilds the
+  /// window. \pre no sinks, and the table has room \source S28
+  auto begin_at(block_table& t, std::uint32_t position) -> void {
+    t.blocks.assign(geometry_.blocks(position), block_id::none());
+    t.released_end = t.view_begin = t.size();
+    t.version = 0;
+  }
+  /// The table of a sequence that is not let in after all, or that is over.
+  auto reset(block_table& t) noexcept -> void {
+    t.blocks.clear();
+    t.released_end = t.view_begin = t.skip_until = t.budget = t.held = 0;
+    t.version = 0;
+    account(t);
+  }
+
+  // --- steps --------------------------------------------------------------------------------------------------------
+  /// [tokens] of a step whose write this group skips.
+  [[nodiscard]] static auto skips(block_table const& t, append_request const& a) noexcept -> std::uint32_t {
+    return std::min(a.skips, t.skips(a.committed));
+  }
+  /// [blocks] that a step copies first: all of the unit that it has, where the unit is; a partial block that others may read.
+  [[nodiscard]] auto copies(block_table const& t, append_request const& a) const -> std::uint32_t {
+    if (by_path_) { return a.copies_unit ? geometry_.blocks(a.committed) - first_in(unit_.index(a.committed)) : 0; }
+    auto const j = geometry_.index(a.committed);
+    if (skips(t, a) > 0 || j >= t.size() || !t.blocks[j]) { return 0; }
+    return pool_.state(t.blocks[j]) == state_type::published || (!a.owns_tail && pool_.holders(t.blocks[j]) > 1);
+  }
+  /// [blocks] that a step takes.
+  [[nodiscard]] auto needs(block_table const& t, append_request const& a) const -> std::uint32_t {
+    auto const size = geometry_.blocks(a.committed + a.tokens);
+    return (size > t.size() ? size - t.size() : 0) + copies(t, a);
+  }
+  /// Takes them. \p copied(j, source, target) is told of each copy.
+  /// \pre that many are free, and the table has room \returns [blocks]
+  template <class Copied>
+  auto take(block_table& t, append_request const& a, Copied copied) -> std::uint32_t {
+    auto const size = geometry_.blocks(a.committed + a.tokens);
+    auto const before = t.size();
+    auto const n = copies(t, a);
+    if (n > 0) {
+      for (auto j = geometry_.blocks(a.committed) - n, end = j + n; j < end; ++j) {
+        auto const source = std::exchange(t.blocks[j], take_one());
+        ++t.held;
+        copied(j, source, t.blocks[j]);
+      }
+      t.version = 0;
+    }
+    for (; t.size() < size; ++t.held) { t.blocks.push_back(take_one()); }
+    account(t);
+    auto const taken = n + t.size() - before;
+    if (by_path_) { owe(t, t.owed - std::min(t.owed, taken)); }
+    return taken;
+  }
+  /// The same for one position of a decoding sequence, which nobody's copies concern. \returns how many may follow in the
+  /// block at hand, that one included
+  auto take_next(block_table& t, std::uint32_t committed) -> std::uint32_t {
+    auto const j = geometry_.index(committed);
+    if (j == t.size()) {
+      t.blocks.push_back(take_one());
+      ++t.held;
+      account(t);
+      if (by_path_ && t.owed > 0) { owe(t, t.owed - 1); }
+    }
+    return point(t, committed);
+  }
+  /// Undoes `take`, but for copies: the table has \p before blocks again. Work of \p last may have written the others.
+  auto give_back(block_table& t, std::uint32_t before, tickets const& last) -> void {
+    while (t.size() > before) {
+      drop_written(t, t.blocks.back(), last);
+      t.blocks.pop_back();
+    }
+    account(t);
+  }
+  /// Undoes one copy of `take`.
+  auto undo_copy(block_table& t, std::uint32_t j, block_id source, tickets const& last) -> void {
+    drop_written(t, std::exchange(t.blocks[j], source), last);
+    t.version = 0;
+    account(t);
+  }
+  /// Blocks that the step took are the sequence's own, and written by work that ends with \p until.
+  auto commit(block_table& t, append_request const& a, std::uint32_t timeline, ticket until) -> void {
+    auto const begin = a.committed + skips(t, a);
+    auto const end = a.committed + a.tokens;
+    if (begin >= end) { return; }
+    for (auto j = geometry_.index(begin); j < geometry_.blocks(end); ++j) { own(t.blocks[j], timeline, until); }
+  }
+  auto own(block_id block, std::uint32_t timeline, ticket until) -> void {
+    if (pool_.state(block) == state_type::writing) { pool_.apply(block, event_type::commit); }
+    if constexpr (!Clock::immediate) { uses_[block.value()].written[timeline] = until; }
+  }
+  /// Gives up the \p source of a copy. \param pinned the path keeps it: nothing is counted here
+  auto leave_source(block_table& t, block_id source, bool pinned, tickets const& last) -> void {
+    if (by_path_ && pinned) { return; }
+    drop(t, source, last);
+    account(t);
+  }
+  /// The \p source of a copy in flight is nobody's use any more: its sequence ends.
+  auto end_use(block_table& t, block_id source) noexcept -> void { leave_use(t, source); }
+  /// Gives up what no query from \p oldest on can see. \complexity O(blocks given up)
+  auto trim(block_table& t, std::uint32_t oldest, tickets const& last) -> void {
+    if (by_path_) { return; }
+    auto const dead = Retention::resident(token_pos{oldest}, keeps_, token_count{geometry_.block_tokens()}).dead;
+    auto const end = std::min(dead.end.value(), t.size());
+    if (end <= std::max(t.released_end, dead.begin.value())) { return; } // nothing lies between sinks and tail yet
+    for (auto j = std::max(t.released_end, dead.begin.value()); j < end; ++j) { release(t, j, last); }
+    t.released_end = end;
+    move_view(t);
+    account(t);
+  }
+
+  // --- the append cursor --------------------------------------------------------------------------------------------
+  /// [tokens] that may be appended into the block at hand without anything but writing; 0 = it takes more.
+  [[nodiscard]] auto room(block_table& t, std::uint32_t committed) const -> std::uint32_t {
+    auto const j = geometry_.index(committed);
+    if (j >= t.size() || !t.blocks[j] || pool_.state(t.blocks[j]) != state_type::private_) { return 0; }
+    return point(t, committed);
+  }
+  /// [blocks] that one more position of a decoding sequence takes, if it takes nothing but blocks; none if it takes more.
+  [[nodiscard]] auto needs_next(block_table const& t, std::uint32_t committed) const -> std::optional<std::uint32_t> {
+    auto const j = geometry_.index(committed);
+    if (j >= t.size()) { return 1; }
+    if (!t.blocks[j] || pool_.state(t.blocks[j]) != state_type::private_) { return std::nullopt; }
+    return 0;
+  }
+
+  // --- sequences ----------------------------------------------------------------------------------------------------
+  /// The first position from \p length on at which the sequence could go on after a cut back to it; none if there is none.
+  [[nodiscard]] auto resumable(block_table const& t, std::uint32_t length, std::uint32_t committed) const
+      -> std::optional<std::uint32_t> {
+    if (by_path_) { return length; }
+    auto const begin = std::min(t.released_end * geometry_.block_tokens(), committed);
+    auto const present = position_interval{token_pos{begin}, token_pos{committed}};
+    for (auto from = token_pos{length};;) {
+      auto const at = Retention::earliest_resumable(from, present, keeps_);
+      if (!at) { return std::nullopt; }
+      // A short window or a new chunk may need nothing from before, but what it writes first must have its block.
+      if (geometry_.offset(at->value()) == 0 || t.blocks[geometry_.index(at->value())]) { return at->value(); }
+      from = token_pos{(geometry_.index(at->value()) + 1) * geometry_.block_tokens()};
+    }
+  }
+  [[nodiscard]] auto can_resume_at(block_table const& t, std::uint32_t length, std::uint32_t committed) const -> bool {
+    return resumable(t, length, committed) == std::optional{length};
+  }
+  /// True if others may read the partial last block of a sequence of \p length positions.
+  [[nodiscard]] auto shared_end(block_table const& t, std::uint32_t length) const -> bool {
+    auto const j = geometry_.index(length);
+    return !by_path_ && geometry_.offset(length) != 0 && t.blocks[j] && pool_.holders(t.blocks[j]) > 1;
+  }
+  /// [blocks] that a cut back to \p length would free at once or past their fence, of those that no pin keeps.
+  [[nodiscard]] auto would_free(block_table const& t, std::uint32_t length, std::uint32_t pinned) const
+      -> std::uint32_t {
+    std::uint32_t n = 0;
+    for (auto j = std::max(geometry_.blocks(length), pinned * per_unit_); j < t.size(); ++j) {
+      n += pool_.holders(t.blocks[j]) == 1 ? 1U : 0U;
+    }
+    return n;
+  }
+  /// Cuts back to \p length. \param pinned [units] the path had pinned before
+  auto truncate(block_table& t, std::uint32_t length, std::uint32_t pinned, tickets const& last) -> void {
+    auto const size = geometry_.blocks(length);
+    auto const counted_from = by_path_ ? std::max(size, pinned * per_unit_) : size;
+    for (auto j = t.size(); j-- > counted_from;) { release(t, j, last); }
+    t.blocks.resize(size);
+    t.released_end = std::min(t.released_end, size);
+    t.view_begin = std::min(t.view_begin, size);
+    t.skip_until = 0;
+    t.version = 0;
+    account(t);
+  }
+  /// Shares what a child of \p length positions needs. \param pinned [units] the child's path has pinned
+  /// \pre `can_resume_at(parent, length)`, and the table has room
+  auto fork(block_table const& parent, block_table& child, std::uint32_t length, std::uint32_t pinned) -> void {
+    auto const share = [&](std::uint32_t begin, std::uint32_t end) {
+      for (auto j = begin; j < end; ++j) {
+        child.blocks[j] = parent.blocks[j];
+        pool_.retain(child.blocks[j]);
+        ++child.held;
+      }
+    };
+    auto const size = geometry_.blocks(length);
+    if (by_path_) {
+      child.blocks.assign(parent.blocks.begin(), parent.blocks.begin() + size);
+      share(std::min(size, pinned * per_unit_), size);
+    } else {
+      auto const need = Retention::resident(token_pos{length}, keeps_, token_count{geometry_.block_tokens()});
+      child.blocks.assign(size, block_id::none());
+      auto const sinks = need.sink_blocks(token_count{length});
+      auto const tail = need.tail_blocks(token_count{length});
+      share(sinks.begin.value(), sinks.end.value());
+      share(tail.begin.value(), tail.end.value());
+      child.released_end = released_by(need.dead_blocks(token_count{length}));
+      move_view(child);
+    }
+    account(child);
+  }
+  /// Gives everything back, deepest first. \param pinned [units] that the path has pinned \post the table is empty
+  auto drop_all(block_table& t, std::uint32_t pinned, tickets const& last) -> void {
+    auto const begin = by_path_ ? std::min(t.size(), pinned * per_unit_) : std::min(t.released_end, t.size());
+    if (Clock::immediate && by_path_ && begin < t.size()) { // nothing waits: one pass
+      pool_.release_and_reclaim(std::span{t.blocks}.subspan(begin));
+    } else {
+      for (auto j = t.size(); j-- > begin;) { release(t, j, last); }
+    }
+    if (!by_path_) {
+      for (auto j = std::min(t.released_end, geometry_.blocks(keeps_.sinks.value())); j-- > 0;) { release(t, j, last); }
+    }
+    budgets_ -= t.budget;
+    owe(t, 0);
+    reset(t);
+  }
+
+  // --- content of units ---------------------------------------------------------------------------------------------
+  /// Logical unit \p u of a path lies in the index as \p unit. Blocks that the unit lacks arrive there. Where it has a block
+  /// that nobody uses, the own one takes its place, so that no room is taken twice; where others use it, the table goes on
+  /// with theirs and the own one is given up.
+  auto arrive(block_table& t, std::uint32_t u, unit_id unit, unit_origin origin, tickets const& last) -> void {
+    if (!shares_) { return; }
+    auto const begin = u * per_unit_;
+    auto const end = std::min(begin + per_unit_, t.size());
+    for (auto j = begin; j < end; ++j) {
+      if (t.blocks[j]) { arrive(t, j, place(unit, j - begin), origin, last); }
+    }
+    account(t);
+  }
+  /// \p unit leaves the index. \returns [blocks] that were its content and are free now, or wait
+  auto depart(unit_id unit, leave_reason why) -> std::uint32_t {
+    std::uint32_t n = 0;
+    for (std::uint32_t i = 0; i < per_unit_; ++i) {
+      if (auto const block = on_unit_[place(unit, i)]) { n += depart(block, place(unit, i), why) ? 1U : 0U; }
+    }
+    return n;
+  }
+  /// Frees up to \p blocks of its own order. \returns how many
+  auto evict(std::uint32_t blocks) -> std::uint32_t {
+    std::uint32_t n = 0;
+    for (; n < blocks; ++n) {
+      auto const victim = order_.victim();
+      if (!victim) { break; }
+      auto const block = block_id{victim.value() - 1};
+      depart(block, place_[block.value()], leave_reason::evicted);
+    }
+    return n;
+  }
+
+  // --- work in flight -----------------------------------------------------------------------------------------------
+  /// Frees what waited for tickets that are reached now.
+  auto reclaim() -> void {
+    if constexpr (!Clock::immediate) {
+      for (std::uint32_t t = 0; t < timelines; ++t) {
+        auto& queue = queues_[t];
+        while (queue.head != none && clock_->reached(t, uses_[queue.head].last[t])) {
+          auto const block = block_id{queue.head};
+          queue.head = std::exchange(uses_[queue.head].next, unqueued);
+          if (pool_.holders(block) > 0) { continue; } // found again meanwhile
+          --waiting_;
+          settle(block);
+        }
+      }
+    }
+  }
+  /// Blocks that \p timeline may still write are never used again: nobody finds them, and they are counted as lost once
+  /// nobody holds them. \pre the clock has not given the timeline up yet
+  auto doom(std::uint32_t timeline) -> void {
+    for (std::uint32_t b = 0; b < uses_.size(); ++b) {
+      if (!clock_->reached(timeline, uses_[b].written[timeline])) { uses_[b].lost = true; }
+    }
+    if (by_path_) { return; } // the index takes their units out
+    for (std::uint32_t b = 0; b < uses_.size(); ++b) {
+      if (!uses_[b].lost || place_[b] == nowhere) { continue; }
+      on_unit_[std::exchange(place_[b], nowhere)] = block_id::none();
+      --published_;
+      if (pool_.holders(block_id{b}) > 0) {
+        pool_.apply(block_id{b}, event_type::unpublish);
+        continue;
+      }
+      if (uses_[b].next == unqueued) { leave_idle(block_id{b}); }
+      pool_.apply(block_id{b}, event_type::evict);
+      if (uses_[b].next == unqueued) { ++lost_; } // else when it is its turn
+    }
+  }
+  [[nodiscard]] auto doomed(block_id block) const noexcept -> bool {
+    return !Clock::immediate && uses_[block.value()].lost;
+  }
+  /// Marks the units of which a block is doomed.
+  auto mark_doomed(std::span<std::uint8_t> units) const -> void {
+    if (!by_path_) { return; }
+    for (std::size_t at = 0; at < on_unit_.size(); ++at) {
+      if (on_unit_[at] && doomed(on_unit_[at])) { units[at / per_unit_] = 1; }
+    }
+  }
+  /// [tokens] in front of the first block of \p t that is doomed; none if none is.
+  [[nodiscard]] auto ready_length(block_table const& t) const -> std::optional<std::uint32_t> {
+    for (std::uint32_t j = 0; j < t.size(); ++j) {
+      if (t.blocks[j] && doomed(t.blocks[j])) { return j * geometry_.block_tokens(); }
+    }
+    return std::nullopt;
+  }
+
+  // --- compaction ---------------------------------------------------------------------------------------------------
+  /// Block b is block `to[b]` from now on, unless that is none. \pre every target is free, and nothing waits
+  auto relocate(std::span<block_id const> to) -> void {
+    pool_.relocate(to);
+    for (auto& block : on_unit_) {
+      if (block && to[block.value()]) { block = to[block.value()]; }
+    }
+    if (by_path_) { return; }
+    std::vector<std::uint32_t> idle; // in their order
+    while (auto const victim = order_.victim()) {
+      idle.push_back(victim.value() - 1);
+      order_.leave(*this, victim);
+    }
+    for (std::uint32_t b = 0; b < to.size(); ++b) {
+      if (!to[b]) { continue; }
+      std::swap(users_[b], users_[to[b].value()]);
+      place_[to[b].value()] = std::exchange(place_[b], nowhere);
+    }
+    for (auto const b : idle) {
+      auto const node = node_of(to[b] ? to[b] : block_id{b});
+      order_.create(node, root);
+      order_.enter(*this, node);
+    }
+  }
+  /// The same for a table.
+  auto relocate(block_table& t, std::span<block_id const> to) const noexcept -> void {
+    for (auto& block : t.blocks) {
+      if (block && to[block.value()]) { block = to[block.value()]; }
+    }
+    t.version = 0;
+  }
+
+  /// First broken invariant, empty if all hold. \param holders as the tables count them, per block
+  /// \param users as the tables of sequences that have not ended count them \param in_index by unit
+  [[nodiscard]] auto audit(std::span<std::uint32_t const> holders, std::span<std::uint32_t const> users,
+                           std::span<std::uint8_t const> in_index, bool shared_memory, bool denies) const
+      -> std::string;
+  /// Hook of a block in the order of idle ones.
+  [[nodiscard]] auto hook(node_id node) noexcept -> order_hook& { return hooks_[node.value()]; }
+
+private:
+  static constexpr std::uint32_t nowhere = 0xffff'ffffU;
+  static constexpr std::uint32_t none = 0xffff'ffffU;
+  static constexpr std::uint32_t unqueued = 0xffff'fffeU;
+  static constexpr std::uint32_t least_shift = 8; // [blocks] views move on by at least that much
+  static constexpr node_id root{root_bit};
+
+  /// What work in flight may still do with a block.
+  struct block_uses {
+    tickets written{};             // the last that wrote it
+    tickets last{};                // the last use of those who left it
+    std::uint32_t next = unqueued; // in the queue it waits in
+    bool lost = false;             // a device that was given up may write it
+  };
+  struct queue_type {
+    std::uint32_t head = none;
+    std::uint32_t tail = none;
+  };
+
+  /// A ring is a window whose blocks nobody shares: by whole blocks its pool recycles them as well.
+  static auto stored(retention const& keeps) -> retention {
+    if (keeps.kind != retention_kind::ring) { return keeps; }
+    return retention::sink_window({.sinks = keeps.sinks, .window = keeps.extent});
+  }
+  static auto node_of(block_id block) noexcept -> node_id { return node_id{block.value() + 1}; }
+  static auto released_by(logical_block_interval dead) noexcept -> std::uint32_t {
+    return dead.begin < dead.end ? dead.end.value() : 0;
+  }
+  /// First logical block of logical unit \p u.
+  [[nodiscard]] auto first_in(std::uint32_t u) const noexcept -> std::uint32_t { return u * per_unit_; }
+  [[nodiscard]] auto place(unit_id unit, std::uint32_t i) const noexcept -> std::uint32_t {
+    return unit.value() * per_unit_ + i;
+  }
+  /// Where logical block \p j hangs if it does.
+  [[nodiscard]] auto place_of(std::span<unit_id const> units, std::uint32_t j) const noexcept -> std::uint32_t {
+    if (per_unit_ == 1) { return units[j].value(); } // without divisions
+    return place(units[j / per_unit_], j % per_unit_);
+  }
+  /// What the first query behind a hit needs; behind a hit of the whole prompt that is its last position.
+  [[nodiscard]] auto need_of(std::uint32_t prompt, std::uint32_t hit) const -> residency {
+    return Retention::resident(token_pos{std::min(hit, prompt - 1)}, keeps_, token_count{geometry_.block_tokens()});
+  }
+  /// The last block that a hit needs and that does not hang.
+  [[nodiscard]] auto last_missing(std::span<unit_id const> units, std::uint32_t prompt, std::uint32_t hit) const
+      -> std::optional<std::uint32_t> {
+    auto const need = need_of(prompt, hit);
+    auto const search = [&](logical_block_interval blocks) -> std::optional<std::uint32_t> {
+      for (auto j = blocks.end.value(); j-- > blocks.begin.value();) {
+        if (!on_unit_[place_of(units, j)]) { return j; }
+      }
+      return std::nullopt;
+    };
+    if (auto const tail = search(need.tail_blocks(token_count{hit}))) { return tail; }
+    return search(need.sink_blocks(token_count{hit}));
+  }
+  /// Calls \p visit(j) for every entry that is not none: the sinks, and what lies behind what was released.
+  template <class Visit>
+  auto each_held(block_table const& t, Visit visit) const -> void {
+    auto const sinks = std::min(geometry_.blocks(keeps_.sinks.value()), t.released_end);
+    for (std::uint32_t j = 0; j < sinks; ++j) {
+      if (t.blocks[j]) { visit(j); }
+    }
+    for (auto j = t.released_end; j < t.size(); ++j) {
+      if (t.blocks[j]) { visit(j); }
+    }
+  }
+  /// Lets views begin further right once at least half of what they show is released: O(1) a step on average.
+  auto move_view(block_table& t) const -> void {
+    if (has_sinks() || t.released_end - t.view_begin < std::max(least_shift, t.size() - t.released_end)) { return; }
+    t.view_begin = t.released_end;
+    t.version = 0;
+  }
+  auto account(block_table& t) noexcept -> void {
+    held_ = held_ - t.counted + t.held;
+    t.counted = t.held;
+  }
+  /// Notes the block at hand. \returns [tokens] of room in it
+  auto point(block_table& t, std::uint32_t committed) const -> std::uint32_t {
+    auto const j = geometry_.index(committed);
+    t.slot_shift = (std::int64_t{t.blocks[j].value()} - j) * geometry_.block_tokens();
+    return geometry_.block_tokens() - geometry_.offset(committed);
+  }
+
+  // --- holds --------------------------------------------------------------------------------------------------------
+  [[nodiscard]] auto is_idle(block_id block) const -> bool {
+    return pool_.holders(block) == 0 && (Clock::immediate || uses_[block.value()].next == unqueued);
+  }
+  auto take_one() -> block_id {
+    auto const block = pool_.try_allocate();
+    QUIRE_EXPECTS(static_cast<bool>(block)); // the plan counted it
+    return by_path_ ? block : use(block);
+  }
+  auto use(block_id block) noexcept -> block_id {
+    if (!by_path_) { in_use_ += users_[block.value()]++ == 0 ? 1U : 0U; }
+    return block;
+  }
+  auto leave_use(block_table const& t, block_id block) noexcept -> void {
+    if (t.budget > 0) { in_use_ -= --users_[block.value()] == 0 ? 1U : 0U; } // else its end has said so
+  }
+  /// Adds a holder to a published block, which may have none.
+  auto hold(block_id block) -> void {
+    if (pool_.holders(block) == 0) {
+      if (is_idle(block)) {
+        leave_idle(block);
+      } else {
+        --waiting_; // it stays in its queue, which will see that it is held
+      }
+      if constexpr (Eviction::counts_uses) { order_.use(node_of(block)); }
+    }
+    pool_.hold(block);
+  }
+  /// Ends a hold of \p t on \p block, which is not in the table any more.
+  auto drop(block_table& t, block_id block, tickets const& last) -> void {
+    --t.held;
+    leave_use(t, block);
+    leave(block, last);
+  }
+  /// The same, and the work of \p last may have written it.
+  auto drop_written(block_table& t, block_id block, tickets const& last) -> void {
+    if constexpr (!Clock::immediate) { join(uses_[block.value()].written, last); }
+    drop(t, block, last);
+  }
+  /// Entry \p j of a table is given up.
+  auto release(block_table& t, std::uint32_t j, tickets const& last) -> void {
+    if (t.blocks[j]) { drop(t, std::exchange(t.blocks[j], block_id::none()), last); }
+  }
+  /// One holder leaves, whose work may use the block until \p last.
+  auto leave(block_id block, [[maybe_unused]] tickets const& last) -> void {
+    if constexpr (!Clock::immediate) { join(uses_[block.value()].last, last); }
+    if (!pool_.release(block)) { return; }
+    if (pool_.state(block) != state_type::published) {
+      pool_.apply(block, event_type::retire);
+    } else if (by_path_) {
+      return; // the pin on its unit keeps it
+    }
+    if (Clock::immediate || uses_[block.value()].next == unqueued) {
+      settle(block);
+    } else {
+      ++waiting_; // it still stands in a queue
+    }
+  }
+  /// A block without holders waits for what may still use it, and then is idle or free.
+  auto settle(block_id block) -> void {
+    if constexpr (!Clock::immediate) {
+      auto& uses = uses_[block.value()];
+      if (!clock_->reached(uses.last)) {
+        auto& queue = queues_[clock_->behind(uses.last)];
+        (queue.head == none ? queue.head : uses_[queue.tail].next) = block.value();
+        queue.tail = block.value();
+        uses.next = none;
+        ++waiting_;
+        return;
+      }
+      if (uses.lost) {
+        ++lost_;
+        return;
+      }
+    }
+    if (pool_.state(block) == state_type::published) {
+      order_.enter(*this, node_of(block));
+      ++idle_;
+    } else {
+      pool_.reclaim(block);
+    }
+  }
+  auto leave_idle(block_id block) -> void {
+    order_.leave(*this, node_of(block));
+    --idle_;
+  }
+
+  // --- the seam: content comes and goes -------------------------------------------------------------------------------
+  auto arrive(block_table& t, std::uint32_t j, std::uint32_t at, unit_origin origin, tickets const& last) -> void {
+    auto& entry = t.blocks[j];
+    auto const there = on_unit_[at];
+    if (there == entry) {
+      if (by_path_ && origin == unit_origin::adopted) { // the hold has become the pin
+        --t.held;
+        static_cast<void>(pool_.release(entry));
+      }
+      return;
+    }
+    if (pool_.state(entry) != state_type::private_ || doomed(entry)) { return; } // it hangs elsewhere, or must not
+    if (there && (by_path_ ? origin == unit_origin::idle_twin : is_idle(there))) {
+      depart(there, at, leave_reason::replaced);
+    } else if (there) {
+      if (by_path_) {
+        drop(t, std::exchange(entry, there), last);
+      } else {
+        hold(there);
+        ++t.held;
+        if (t.budget > 0) { use(there); }
+        drop(t, std::exchange(entry, there), last);
+      }
+      t.version = 0;
+      return;
+    }
+    on_arrive(entry, at);
+    if (by_path_) {
+      --t.held;
+      static_cast<void>(pool_.release(entry));
+    }
+  }
+  auto on_arrive(block_id block, std::uint32_t at) -> void {
+    pool_.apply(block, event_type::publish);
+    on_unit_[at] = block;
+    ++published_;
+    if (by_path_) { return; }
+    place_[block.value()] = at;
+    order_.create(node_of(block), root);
+  }
+  /// \returns true if nobody holds it
+  auto depart(block_id block, std::uint32_t at, leave_reason) -> bool {
+    on_unit_[at] = block_id::none();
+    --published_;
+    if (by_path_) {
+      if (!doomed(block)) {
+        pool_.evict_and_reclaim(block);
+      } else {
+        pool_.apply(block, event_type::evict);
+        ++lost_;
+      }
+      return true;
+    }
+    place_[block.value()] = nowhere;
+    if (pool_.holders(block) > 0) {
+      pool_.apply(block, event_type::unpublish);
+      return false;
+    }
+    if (is_idle(block)) {
+      leave_idle(block);
+      pool_.evict_and_reclaim(block);
+    } else {
+      pool_.apply(block, event_type::evict); // and is freed when it is its turn
+    }
+    return true;
+  }
+
+  std::vector<group_id> members_;
+  retention keeps_;
+  bool by_path_; // the pin on a unit keeps its published blocks, and the tree's order picks victims
+  bool shares_;
+  block_geometry geometry_;
+  block_geometry unit_;
+  std::uint32_t per_unit_; // [blocks]
+  Pool pool_;
+  Clock const* clock_;
+  std::vector<block_id> on_unit_;    // [units · per_unit] content of a unit
+  std::vector<std::uint32_t> place_; // [blocks] where a block hangs
+  std::vector<std::uint32_t> users_; // [blocks] sequences, not ended, that hold it
+  std::vector<order_hook> hooks_;
+  [[no_unique_address]] Eviction order_; // of idle blocks
+  std::vector<block_uses> uses_;
+  std::array<queue_type, timelines> queues_{};
+  std::uint32_t idle_ = 0;
+  std::uint32_t owed_ = 0;
+  std::uint32_t budgets_ = 0;
+  std::uint32_t in_use_ = 0; // blocks with users
+  std::uint32_t reserved_ = 0;
+  std::uint32_t held_ = 0;
+  std::uint32_t published_ = 0;
+  std::uint32_t waiting_ = 0;
+  std::uint32_t lost_ = 0;
+};
+
+template <class Pool, class Eviction, class Retention, class Clock>
+auto block_group<Pool, Eviction, Retention, Clock>::audit(std::span<std::uint32_t const> holders,
+                                                          std::span<std::uint32_t const> users,
+                                                          std::span<std::uint8_t const> in_index, bool shared_memory,
+                                                          bool denies) const -> std::string {
+  auto const group = "group " + std::to_string(id().value());
+  std::uint32_t free = 0;
+  std::uint32_t idle = 0;
+  std::uint32_t in_use = 0;
+  std::uint32_t retiring = 0;
+  std::uint32_t published = 0;
+  std::uint32_t waiting = 0;
+  std::vector<std::uint32_t> place(capacity(), nowhere);
+  for (std::size_t at = 0; at < on_unit_.size(); ++at) {
+    if (!on_unit_[at]) { continue; }
+    auto& known = place[on_unit_[at].value()];
+    auto const name = group + ", block " + std::to_string(on_unit_[at].value());
+    if (known != nowhere) { return name + ": it hangs on two units"; }
+    known = static_cast<std::uint32_t>(at);
+    if (in_index[at / per_unit_] == 0) { return name + ": it hangs on a unit outside the index"; }
+  }
+  for (std::size_t u = 0; u < in_index.size() && by_path_; ++u) {
+    for (std::uint32_t i = 0; i < per_unit_; ++i) {
+      if (in_index[u] != 0 && !on_unit_[u * per_unit_ + i]) {
+        return group + ": unit " + std::to_string(u) + " lacks a block";
+      }
+    }
+  }
+  for (std::uint32_t b = 0; b < capacity(); ++b) {
+    auto const block = block_id{b};
+    auto const state = pool_.state(block);
+    auto const name = group + ", block " + std::to_string(b);
+    free += state == state_type::free ? 1U : 0U;
+    retiring += state == state_type::retiring ? 1U : 0U;
+    published += state == state_type::published ? 1U : 0U;
+    if (pool_.holders(block) != holders[b]) { return name + ": holders differ from the tables that name it"; }
+    if (!by_path_ && users_[b] != users[b]) { return name + ": the sequences that use it are miscounted"; }
+    in_use += users[b] > 0 ? 1U : 0U;
+    if ((place[b] != nowhere) != (state == state_type::published)) { return name + ": published and hanging disagree"; }
+    if (!by_path_ && place_[b] != place[b]) { return name + ": it does not hang where it says"; }
+    if ((state == state_type::writing || state == state_type::private_) && holders[b] == 0) {
+      return name + ": in use without a holder";
+    }
+    if (!by_path_ && state == state_type::published && holders[b] == 0) { idle += is_idle(block) ? 1U : 0U; }
+  }
+  std::uint32_t waiting_retired = 0;
+  if constexpr (!Clock::immediate) {
+    for (auto const& queue : queues_) {
+      for (auto b = queue.head; b != none; b = uses_[b].next) {
+        waiting += holders[b] == 0 ? 1U : 0U;
+        waiting_retired += pool_.state(block_id{b}) == state_type::retiring ? 1U : 0U;
+      }
+    }
+  }
+  if (!by_path_ && in_use != in_use_) { return group + ": blocks in use are miscounted"; }
+  if (published != published_) { return group + ": published blocks are miscounted"; }
+  if (idle != idle_) { return group + ": idle blocks are miscounted"; }
+  if (waiting != waiting_) { return group + ": waiting blocks are miscounted"; }
+  if (retiring != waiting_retired + lost_) { return group + ": retiring blocks neither wait nor are given up"; }
+  auto const counted = pool_.free_blocks().value();
+  if (shared_memory ? free < counted : (denies ? 0 : free) != counted) { return group + ": free blocks are miscounted"; }
+  return {};
+}
+/// \endcond
+
+} // namespace quire::detail

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// Publishing what a sequence has filled: the path settles, and the blocks of every group follow it to the units.
+
+#include <quire/cache/detail/cache_core.hpp>
+#include <quire/core/types.hpp>
+#include <quire/observe/publish_event.hpp>
+#include <quire/sequence/prefix_path.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+namespace quire::detail {
+
+/// \cond INTERNAL
+/// Blocks of \p record that belong to logical unit \p u, which lies in the index, hang there.
+template <class Policies>
+auto arrive(cache_core<Policies>& c, record_of<Policies>& r,
+            std::uint32_t u, unit_origin origin) -> void {
+  for (std::size_t g = 0; g < c.groups.size(); ++g) {
+    c.groups[g].arrive(r.tables[g], u, r.path.units()[u], origin, r.last);
+  }
+}
+
+/// Publishes full units of \p record, moves onto equal ones, and turns holds on units that others published into pins.
+/// \param publishes false: only the last of these
+template <class Policies>
+auto settle(cache_core<Policies>& c, record_of<Policies>& r,
+            bool publishes = true) -> void {
+  if (r.epoch != c.epoch) { publishes = false; } // work of an old epoch never publishes
+  std::uint32_t published = 0;
+  std::uint32_t twins = 0;
+  for (;;) {
+    auto const done = r.path.settle(c.index, c.unit(), r.at, publishes);
+    if (done.empty()) { break; }
+    auto const last = done.end - 1;
+    auto const fresh = done.last == unit_origin::published ? done.end : last;
+    for (auto u = done.first; u < fresh; ++u) { arrive(c, r, u, unit_origin::published); }
+    published += fresh - done.first;
+    if (fresh < done.end) {
+      arrive(c, r, last, done.last);
+      twins += done.last == unit_origin::adopted ? 0U : 1U;
+      if (done.last != unit_origin::adopted) { join(r.last, c.clock.latest()); } // others may still write it
+    }
+  }
+  if (published + twins == 0) { return; }
+  auto const event = publish_event{.scope = r.scope,
+                                   .sequence = r.number,
+                                   .blocks = block_count{published},
+                                   .duplicates = block_count{twins}};
+  c.stats.on_publish(event);
+  c.observe([&](auto& o) { o.on_publish(event); });
+}
+/// \endcond
+
+} // namespace quire::detail
