@@ -371,9 +371,8 @@ public:
   [[nodiscard]] auto would_free(block_table const& t, std::uint32_t length, std::uint32_t pinned) const
       -> std::uint32_t {
     std::uint32_t n = 0;
-    for (auto j = std::max(geometry_.blocks(length), pinned * per_unit_); j < t.size(); ++j) {
-      n += pool_.holders(t.blocks[j]) == 1 ? 1U : 0U;
-    }
+    auto const begin = std::max(geometry_.blocks(length), by_path_ ? pinned * per_unit_ : 0U);
+    for (auto j = begin; j < t.size(); ++j) { n += t.blocks[j] && pool_.holders(t.blocks[j]) == 1 ? 1U : 0U; }
     return n;
   }
   /// Cuts back to \p length. \param pinned [units] the path had pinned before

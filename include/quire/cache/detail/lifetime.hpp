@@ -265,7 +265,13 @@ auto preempt(cache_core<Policies>& c, record_of<Policies>& r) -> expected<preemp
   std::vector<group_figures> before;
   for (std::size_t g = 0; g < c.groups.size(); ++g) { before.push_back(figures_of(c, g)); }
   auto const last = r.last;
-  auto const open = r.plan_open;
+  auto const open = r.plan_open; // then everything comes back when the plan is committed or dropped
+  std::vector<std::uint32_t> at_end(c.groups.size());
+  for (std::size_t g = 0; g < c.groups.size() && open; ++g) {
+    auto const& group = c.groups[g];
+    auto const units = group.by_path() ? r.path.would_release(c.index, 0).value() : 0U;
+    at_end[g] = units * group.per_unit() + group.would_free(r.tables[g], 0, r.path.pinned());
+  }
   if (auto const done = end(c, r, event_type::preempt); !done) { return refuse(done.error()); }
   for (std::uint32_t group = 0; group < c.groups.layer_groups(); ++group) {
     auto const g = c.groups.part_of(group_id{group});
@@ -274,7 +280,7 @@ auto preempt(cache_core<Policies>& c, record_of<Policies>& r) -> expected<preemp
     auto const later = [](group_figures const& f) { return f.waiting + f.draining; };
     auto const gain = [](block_count a, block_count b) { return a > b ? a - b : block_count{}; };
     c.returned[group] = {gain(room(now), room(before[g])), gain(later(now), later(before[g]))};
-    if (open) { c.returned[group].later = c.groups[g].by_path() ? block_count{r.tables[g].size()} : block_count{c.groups[g].held_by(r.tables[g])}; }
+    if (open) { c.returned[group].later = block_count{at_end[g]}; }
   }
   c.returned_until = last;
   return preemption{c.returned, c.returned_until};
