@@ -109,7 +109,6 @@
 #include <quire/identity/adapter.hpp>
 #include <quire/identity/adapter_list.hpp>
 #include <quire/identity/adapter_scale.hpp>
-#include <quire/identity/block_depth.hpp>
 #include <quire/identity/block_key.hpp>
 #include <quire/identity/cache_format.hpp>
 #include <quire/identity/compute_identity.hpp>
@@ -143,16 +142,14 @@
 #include <quire/model/dtype.hpp>
 #include <quire/model/element_format.hpp>
 #include <quire/model/index_width.hpp>
+#include <quire/model/intervals.hpp>
 #include <quire/model/layer_group.hpp>
-#include <quire/model/layer_id.hpp>
 #include <quire/model/layer_spec.hpp>
-#include <quire/model/logical_block.hpp>
 #include <quire/model/model_description.hpp>
 #include <quire/model/model_spec.hpp>
 #include <quire/model/page_fit.hpp>
 #include <quire/model/parallel_split.hpp>
 #include <quire/model/plane_spec.hpp>
-#include <quire/model/position_interval.hpp>
 #include <quire/model/presets.hpp>
 #include <quire/model/rebuild.hpp>
 #include <quire/model/residency.hpp>
@@ -166,7 +163,6 @@
 #include <quire/observe/commit_event.hpp>
 #include <quire/observe/concepts.hpp>
 #include <quire/observe/counting_observer.hpp>
-#include <quire/observe/event_ids.hpp>
 #include <quire/observe/evict_event.hpp>
 #include <quire/observe/null_observer.hpp>
 #include <quire/observe/observer_pair.hpp>

@@ -29,7 +29,6 @@
 #include <quire/core/expected.hpp>
 #include <quire/core/types.hpp>
 #include <quire/model/element_format.hpp>
-#include <quire/model/layer_id.hpp>
 #include <quire/model/retention.hpp>
 #include <quire/view/action.hpp>
 #include <quire/view/batch_view.hpp>

@@ -26,7 +26,6 @@
 #include <quire/core/expected.hpp>
 #include <quire/core/types.hpp>
 #include <quire/model/attention_rule.hpp>
-#include <quire/model/layer_id.hpp>
 #include <quire/model/retention.hpp>
 #include <quire/view/action.hpp>
 #include <quire/view/batch_view.hpp>

@@ -42,7 +42,6 @@
 #include <quire/model/model_spec.hpp>
 #include <quire/observe/cache_statistics.hpp>
 #include <quire/observe/concepts.hpp>
-#include <quire/observe/event_ids.hpp>
 #include <quire/prefix/concepts.hpp>
 #include <quire/sequence/concepts.hpp>
 #include <quire/view/action.hpp>

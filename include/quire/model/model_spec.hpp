@@ -15,7 +15,6 @@
 #include <quire/model/attention_rule.hpp>
 #include <quire/model/dtype.hpp>
 #include <quire/model/layer_group.hpp>
-#include <quire/model/layer_id.hpp>
 #include <quire/model/layer_spec.hpp>
 #include <quire/model/model_description.hpp>
 #include <quire/model/plane_spec.hpp>

@@ -11,8 +11,7 @@
 /// ```
 
 #include <quire/core/types.hpp>
-#include <quire/model/logical_block.hpp>
-#include <quire/model/position_interval.hpp>
+#include <quire/model/intervals.hpp>
 
 #include <algorithm> // std::min
 

@@ -12,8 +12,7 @@
 
 #include <quire/core/contract.hpp>
 #include <quire/core/types.hpp>
-#include <quire/model/logical_block.hpp>
-#include <quire/model/position_interval.hpp>
+#include <quire/model/intervals.hpp>
 #include <quire/model/residency.hpp>
 #include <quire/model/retention.hpp>
 

@@ -5,7 +5,6 @@
 /// What an observer learns when a sequence was admitted.
 
 #include <quire/core/types.hpp>
-#include <quire/observe/event_ids.hpp>
 
 namespace quire {
 

@@ -6,7 +6,6 @@
 
 #include <quire/core/errc.hpp>
 #include <quire/core/types.hpp>
-#include <quire/observe/event_ids.hpp>
 
 namespace quire {
 

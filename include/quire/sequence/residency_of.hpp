@@ -5,7 +5,7 @@
 /// A residency policy from a retention: what all residencies of this library share.
 
 #include <quire/core/types.hpp>
-#include <quire/model/logical_block.hpp>
+#include <quire/model/intervals.hpp>
 #include <quire/model/resident_range.hpp>
 
 namespace quire {

@@ -39,7 +39,6 @@
 #include <quire/observe/admit_event.hpp>
 #include <quire/observe/cache_statistics.hpp>
 #include <quire/observe/counting_observer.hpp>
-#include <quire/observe/event_ids.hpp>
 #include <quire/observe/evict_event.hpp>
 #include <quire/observe/null_observer.hpp>
 #include <quire/observe/publish_event.hpp>

@@ -6,7 +6,6 @@
 
 #include <quire/cache/detail/group_table.hpp>
 #include <quire/core/types.hpp>
-#include <quire/observe/event_ids.hpp>
 #include <quire/sequence/sequence_state.hpp>
 
 #include <boost/intrusive/list.hpp>
