@@ -12,7 +12,6 @@
 #include <quire/model/element_format.hpp>
 #include <quire/model/plane_spec.hpp>
 #include <quire/model/retention.hpp>
-#include <quire/model/scale_spec.hpp>
 
 #include <cstdint>
 #include <optional>

@@ -16,7 +16,6 @@
 #include <quire/core/contract.hpp>
 #include <quire/core/types.hpp>
 #include <quire/model/layer_spec.hpp>
-#include <quire/model/model_description.hpp>
 #include <quire/model/model_spec.hpp>
 
 #include <cstdint>

@@ -10,7 +10,6 @@
 #include <quire/core/types.hpp>
 #include <quire/sequence/block_geometry.hpp>
 #include <quire/view/batch_view.hpp>
-#include <quire/view/table_delta.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -36,13 +36,10 @@
 #include <quire/identity/digest_scheme.hpp>
 #include <quire/identity/scope_key.hpp>
 #include <quire/identity/sharing_domain.hpp>
-#include <quire/observe/admit_event.hpp>
 #include <quire/observe/cache_statistics.hpp>
 #include <quire/observe/counting_observer.hpp>
-#include <quire/observe/evict_event.hpp>
+#include <quire/observe/events.hpp>
 #include <quire/observe/null_observer.hpp>
-#include <quire/observe/publish_event.hpp>
-#include <quire/observe/refuse_event.hpp>
 #include <quire/prefix/prefix_pin.hpp>
 #include <quire/sequence/block_geometry.hpp>
 #include <quire/sequence/sequence_ops.hpp>

@@ -11,7 +11,7 @@
 #include <quire/core/errc.hpp>
 #include <quire/core/expected.hpp>
 #include <quire/core/types.hpp>
-#include <quire/observe/commit_event.hpp>
+#include <quire/observe/events.hpp>
 #include <quire/sequence/sequence_state.hpp>
 #include <quire/view/action.hpp>
 
