@@ -146,7 +146,7 @@
 #include <quire/model/plane_spec.hpp>
 #include <quire/model/presets.hpp>
 #include <quire/model/rebuild.hpp>
-#include <quire/model/residency.hpp>
+#include <quire/model/resident_blocks.hpp>
 #include <quire/model/resident_range.hpp>
 #include <quire/model/retention.hpp>
 #include <quire/model/ring.hpp>

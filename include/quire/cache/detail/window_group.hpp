@@ -20,7 +20,7 @@
 #include <quire/core/types.hpp>
 #include <quire/model/capacity.hpp>
 #include <quire/model/intervals.hpp>
-#include <quire/model/residency.hpp>
+#include <quire/model/resident_blocks.hpp>
 #include <quire/model/resident_range.hpp>
 #include <quire/model/retention.hpp>
 #include <quire/prefix/node_id.hpp>
@@ -540,7 +540,7 @@ private:
     return geometry_.index(u * lead_.block_tokens());
   }
   /// What the first query behind a hit needs; behind a hit of the whole prompt that is its last position.
-  [[nodiscard]] auto need_of(std::uint32_t prompt, std::uint32_t hit) const -> residency {
+  [[nodiscard]] auto need_of(std::uint32_t prompt, std::uint32_t hit) const -> resident_blocks {
     return resident_range(token_pos{std::min(hit, prompt - 1)}, keeps_, token_count{geometry_.block_tokens()});
   }
   /// Calls \p visit(j) for every entry that is not none: the sinks, and what lies behind what is gone.
