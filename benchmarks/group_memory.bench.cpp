@@ -7,12 +7,12 @@
 #include "support.hpp"
 
 #include <quire/block/block_pool.hpp>
-#include <quire/block/group_allocation.hpp>
 #include <quire/block/lifo_allocation.hpp>
-#include <quire/block/partitioned_memory.hpp>
-#include <quire/block/two_level_memory.hpp>
-#include <quire/block/uniform_memory.hpp>
 #include <quire/core/types.hpp>
+#include <quire/memory/group_allocation.hpp>
+#include <quire/memory/partitioned_memory.hpp>
+#include <quire/memory/two_level_memory.hpp>
+#include <quire/memory/uniform_memory.hpp>
 
 #include <array>
 #include <cstdint>

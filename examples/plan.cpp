@@ -27,7 +27,6 @@
 #include <quire/model/parallel_split.hpp>
 #include <quire/model/presets.hpp>
 #include <quire/model/retention.hpp>
-#include <quire/model/scale_spec.hpp>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>

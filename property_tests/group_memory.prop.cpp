@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memories of several groups against a naive map of pages: who has which page, which blocks of it are out. Every count, every
 // byte of the report, `fits` and the order of pages are compared after each call.
-#include <quire/block/memory_usage.hpp>
-#include <quire/block/owner_hint.hpp>
-#include <quire/block/partitioned_memory.hpp>
-#include <quire/block/two_level_memory.hpp>
-#include <quire/block/uniform_memory.hpp>
 #include <quire/core/types.hpp>
+#include <quire/memory/memory_usage.hpp>
+#include <quire/memory/owner_hint.hpp>
+#include <quire/memory/partitioned_memory.hpp>
+#include <quire/memory/two_level_memory.hpp>
+#include <quire/memory/uniform_memory.hpp>
 
 #include "support/rc_prop.hpp"
 #include "support/toy_kv.hpp"

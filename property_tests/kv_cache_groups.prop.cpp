@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Caches with several layer groups: whatever is admitted, shared, forked, cut, dropped and moved, every query of every
 // group reads exactly what its attention rule lets it see (S27, S29, S30, B8).
-#include <quire/block/group_allocation.hpp>
-#include <quire/block/partitioned_memory.hpp>
 #include <quire/block/ticket_fence.hpp>
-#include <quire/block/two_level_memory.hpp>
-#include <quire/block/uniform_memory.hpp>
 #include <quire/cache/kv_cache.hpp>
+#include <quire/memory/group_allocation.hpp>
+#include <quire/memory/partitioned_memory.hpp>
+#include <quire/memory/two_level_memory.hpp>
+#include <quire/memory/uniform_memory.hpp>
 #include <quire/model/retention.hpp>
 #include <quire/prefix/flat_index.hpp>
 

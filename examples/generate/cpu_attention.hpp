@@ -14,7 +14,6 @@
 #include <quire/model/dtype.hpp>
 #include <quire/model/element_format.hpp>
 #include <quire/view/host_executor.hpp>
-#include <quire/view/layout_role.hpp>
 #include <quire/view/plane_layout.hpp>
 
 #include <cstdint>

@@ -26,7 +26,6 @@
 #include <quire/core/types.hpp>
 #include <quire/generate/concepts.hpp>
 #include <quire/generate/forward_batch.hpp>
-#include <quire/model/layer_id.hpp>
 #include <quire/view/action.hpp>
 
 #include <algorithm> // std::copy

@@ -10,7 +10,6 @@
 #include <quire/model/dtype.hpp>
 #include <quire/model/element_format.hpp>
 #include <quire/model/layer_spec.hpp>
-#include <quire/model/model_description.hpp>
 #include <quire/model/model_spec.hpp>
 #include <quire/model/retention.hpp>
 

@@ -11,7 +11,6 @@
 
 #include <quire/core/types.hpp>
 #include <quire/view/host_executor.hpp>
-#include <quire/view/host_group.hpp>
 #include <quire/view/host_plane.hpp>
 
 #include <algorithm> // std::fill

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <quire/identity/content_digest.hpp>
 #include <quire/identity/identity_digest.hpp>
-#include <quire/identity/optional_identity_digest.hpp>
 
 #include "isolation/identity_fixtures.hpp"
 #include "support/catch_compat.hpp"

@@ -5,7 +5,7 @@
 /// The oracle backend over memory of its own, for tests.
 
 #include <quire/attention/oracle_backend.hpp>
-#include <quire/view/layout.hpp>
+#include <quire/view/view_layout.hpp>
 
 #include "mathematics/attention_conformance.hpp"
 

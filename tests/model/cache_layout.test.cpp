@@ -7,10 +7,10 @@
 
 #include <quire/core/config_error.hpp>
 #include <quire/model/cache_layout.hpp>
+#include <quire/model/element_format.hpp>
 #include <quire/model/index_width.hpp>
 #include <quire/model/model_spec.hpp>
 #include <quire/model/page_fit.hpp>
-#include <quire/model/scale_spec.hpp>
 
 #include <cstdint>
 #include <utility>

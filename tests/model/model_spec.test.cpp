@@ -6,10 +6,9 @@
 #include "support/catch_compat.hpp"
 
 #include <quire/core/config_error.hpp>
+#include <quire/model/element_format.hpp>
 #include <quire/model/layer_spec.hpp>
-#include <quire/model/model_description.hpp>
 #include <quire/model/model_spec.hpp>
-#include <quire/model/scale_spec.hpp>
 
 #include <cstdint>
 #include <set>

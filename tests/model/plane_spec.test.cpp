@@ -8,7 +8,6 @@
 #include <quire/core/config_error.hpp>
 #include <quire/model/element_format.hpp>
 #include <quire/model/plane_spec.hpp>
-#include <quire/model/scale_spec.hpp>
 
 #include <cstdint>
 #include <set>

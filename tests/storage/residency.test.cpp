@@ -2,7 +2,7 @@
 // One suite for every residency: what it lets go against what the mask shows to any later query, position by position.
 #include <quire/core/types.hpp>
 #include <quire/model/attention_rule.hpp>
-#include <quire/model/logical_block.hpp>
+#include <quire/model/intervals.hpp>
 #include <quire/model/retention.hpp>
 #include <quire/sequence/chunked_residency.hpp>
 #include <quire/sequence/concepts.hpp>

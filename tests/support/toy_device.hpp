@@ -15,7 +15,6 @@
 #include <quire/view/action.hpp>
 #include <quire/view/batch_view.hpp>
 #include <quire/view/host_executor.hpp>
-#include <quire/view/host_group.hpp>
 #include <quire/view/host_plane.hpp>
 #include <quire/view/mirror.hpp>
 #include <quire/view/validate.hpp>

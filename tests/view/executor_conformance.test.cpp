@@ -2,9 +2,9 @@
 // One suite for every model of `executor`: what docs/concepts/executor.md promises and bytes can show. A model without
 // bytes passes the rules about results only.
 #include <quire/view/host_executor.hpp>
-#include <quire/view/layout.hpp>
 #include <quire/view/null_executor.hpp>
 #include <quire/view/recording_executor.hpp>
+#include <quire/view/view_layout.hpp>
 
 #include "support/catch_compat.hpp"
 #include "view/host_memory.hpp"

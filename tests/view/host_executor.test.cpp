@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <quire/view/host_executor.hpp>
-#include <quire/view/layout.hpp>
+#include <quire/view/view_layout.hpp>
 
 #include "support/catch_compat.hpp"
 #include "support/throwing_contract.hpp"

@@ -5,9 +5,8 @@
 /// Real bytes behind cache layouts, and an element-wise model of them: it reads and writes through
 /// `plane_layout::offset` only, never through runs of bytes.
 
-#include <quire/view/host_group.hpp>
 #include <quire/view/host_plane.hpp>
-#include <quire/view/layout.hpp>
+#include <quire/view/view_layout.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -5,7 +5,6 @@
 /// Builds batch views from plain descriptions of rows, token by token and without the library's formulas.
 
 #include <quire/view/batch_view.hpp>
-#include <quire/view/table_delta.hpp>
 
 #include <cstddef>
 #include <cstdint>

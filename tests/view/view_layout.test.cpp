@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <quire/view/layout.hpp>
+#include <quire/view/view_layout.hpp>
 
 #include "support/catch_compat.hpp"
 

@@ -5,7 +5,7 @@
 /// Which positions ask and which positions answer.
 
 #include <quire/core/types.hpp>
-#include <quire/model/position_interval.hpp>
+#include <quire/model/intervals.hpp>
 
 namespace quire {
 

@@ -4,7 +4,7 @@
 /// \file
 /// One call of an attention backend, as it is remembered.
 
-#include <quire/model/layer_id.hpp>
+#include <quire/core/types.hpp>
 #include <quire/view/action.hpp>
 
 #include <cstdint>

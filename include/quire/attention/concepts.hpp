@@ -8,7 +8,7 @@
 #include <quire/attention/score_place.hpp>
 #include <quire/attention/tensor_place.hpp>
 #include <quire/core/expected.hpp>
-#include <quire/model/layer_id.hpp>
+#include <quire/core/types.hpp>
 #include <quire/view/batch_view.hpp>
 #include <quire/view/concepts.hpp>
 

@@ -29,12 +29,10 @@
 #include <quire/core/expected.hpp>
 #include <quire/core/types.hpp>
 #include <quire/model/element_format.hpp>
-#include <quire/model/layer_id.hpp>
 #include <quire/model/retention.hpp>
 #include <quire/view/action.hpp>
 #include <quire/view/batch_view.hpp>
 #include <quire/view/host_executor.hpp>
-#include <quire/view/host_group.hpp>
 #include <quire/view/host_plane.hpp>
 
 #include <algorithm> // std::find

@@ -19,9 +19,6 @@
 #include <quire/core/types.hpp>
 #include <quire/model/dtype.hpp>
 #include <quire/model/element_format.hpp>
-#include <quire/model/scale_spec.hpp>
-#include <quire/view/layout_place.hpp>
-#include <quire/view/layout_role.hpp>
 #include <quire/view/plane_layout.hpp>
 
 #include <cmath>

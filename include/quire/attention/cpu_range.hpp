@@ -5,7 +5,7 @@
 /// A part of one attention computation, for callers that have threads.
 
 #include <quire/core/types.hpp>
-#include <quire/model/position_interval.hpp>
+#include <quire/model/intervals.hpp>
 
 #include <cstdint>
 #include <limits>

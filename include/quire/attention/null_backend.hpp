@@ -10,7 +10,7 @@
 #include <quire/attention/output_rows.hpp>
 #include <quire/attention/query_rows.hpp>
 #include <quire/core/expected.hpp>
-#include <quire/model/layer_id.hpp>
+#include <quire/core/types.hpp>
 #include <quire/view/action.hpp>
 #include <quire/view/batch_view.hpp>
 

@@ -26,12 +26,10 @@
 #include <quire/core/expected.hpp>
 #include <quire/core/types.hpp>
 #include <quire/model/attention_rule.hpp>
-#include <quire/model/layer_id.hpp>
 #include <quire/model/retention.hpp>
 #include <quire/view/action.hpp>
 #include <quire/view/batch_view.hpp>
 #include <quire/view/host_executor.hpp>
-#include <quire/view/host_group.hpp>
 #include <quire/view/host_plane.hpp>
 #include <quire/view/validate.hpp>
 

@@ -7,7 +7,6 @@
 #include <quire/attention/element_codec.hpp>
 #include <quire/core/config_error.hpp>
 #include <quire/model/dtype.hpp>
-#include <quire/view/layout_place.hpp>
 #include <quire/view/plane_layout.hpp>
 
 #include <cstddef>

@@ -9,7 +9,7 @@
 #include <quire/attention/fwd.hpp>
 #include <quire/attention/null_backend.hpp> // IWYU pragma: keep, the default of Inner
 #include <quire/core/expected.hpp>
-#include <quire/model/layer_id.hpp>
+#include <quire/core/types.hpp>
 #include <quire/view/action.hpp>
 #include <quire/view/batch_view.hpp>
 

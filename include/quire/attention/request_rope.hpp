@@ -12,7 +12,7 @@
 #include <quire/attention/resolved_rope.hpp>
 #include <quire/attention/rope_config.hpp>
 #include <quire/core/types.hpp>
-#include <quire/model/position_interval.hpp>
+#include <quire/model/intervals.hpp>
 
 #include <utility>
 

@@ -19,7 +19,7 @@
 #include <quire/core/errc.hpp>
 #include <quire/core/expected.hpp>
 #include <quire/core/types.hpp>
-#include <quire/model/position_interval.hpp>
+#include <quire/model/intervals.hpp>
 
 #include <concepts>
 #include <cstddef>

@@ -20,14 +20,6 @@ class fifo_allocation;
 class lowest_allocation;
 struct no_allocation;
 
-struct memory_usage;
-struct page_plan;
-class uniform_memory;
-class partitioned_memory;
-class two_level_memory;
-template <group_memory Memory>
-class group_allocation;
-
 struct immediate_fence;
 template <std::size_t Timelines = 1>
 class ticket_fence;

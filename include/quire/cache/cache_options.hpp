@@ -5,24 +5,12 @@
 /// How large a cache is and how it behaves.
 
 #include <quire/cache/cache_group.hpp>
-#include <quire/core/strong.hpp>
 #include <quire/core/types.hpp>
 
 #include <cstdint>
 #include <vector>
 
 namespace quire {
-
-/// \cond INTERNAL
-namespace tag {
-struct sequence;
-} // namespace tag
-/// \endcond
-
-/// Amount of sequences.
-using sequence_count = strong_count<tag::sequence, std::uint32_t>;
-/// Amount of rows of a batch view.
-using row_count = strong_count<tag::row, std::uint32_t>;
 
 /// When a block that held data is overwritten before its next use (S37).
 enum class scrub_rule : std::uint8_t {

@@ -46,7 +46,6 @@
 #include <quire/model/cache_layout.hpp>
 #include <quire/model/model_spec.hpp>
 #include <quire/observe/cache_statistics.hpp>
-#include <quire/observe/event_ids.hpp>
 #include <quire/view/action.hpp>
 
 #include <algorithm>
@@ -168,9 +167,8 @@ public:
   /// \source S17, S21, S22, S26 (1)
   [[nodiscard]] auto admit(admit_request const& request) -> expected<sequence, refusal> {
     guard const hold{*state_};
-    return detail::admitter<Policies>{state_->core}.admit(request).map([this](record_type* r) {
-      return sequence{state_.get(), *r};
-    });
+    return detail::admitter<Policies>{state_->core}.admit(request).map(
+        [this](record_type* r) { return sequence{state_.get(), *r}; });
   }
 
   /// Plans one step over many sequences, with an answer per item: an item that cannot be served is left out and changes
@@ -200,9 +198,8 @@ public:
   /// and go on. The same items give the same plan as with `plan_step`. \errors as `plan_step`. \source B23
   [[nodiscard]] auto begin_step(timeline_id timeline = timeline_id{0}) -> expected<step_plan> {
     guard const hold{*state_};
-    return detail::stepper<Policies>{state_->core}.begin(timeline).map([this](slot_type* slot) {
-      return step_plan{state_.get(), *slot};
-    });
+    return detail::stepper<Policies>{state_->core}.begin(timeline).map(
+        [this](slot_type* slot) { return step_plan{state_.get(), *slot}; });
   }
 
   /// The same for a list of items.

@@ -29,7 +29,9 @@ struct refusal {
               std::to_string(capacity.value()) + ")";
       if (!group) {
         text += ", in the prefix index";
-      } else if (group != group_id{0}) { text += ", in layer group " + std::to_string(group.value()); }
+      } else if (group != group_id{0}) {
+        text += ", in layer group " + std::to_string(group.value());
+      }
     }
     return text;
   }

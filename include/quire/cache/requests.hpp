@@ -5,7 +5,6 @@
 /// What a caller asks for at admission.
 
 #include <quire/core/types.hpp>
-#include <quire/observe/event_ids.hpp>
 
 #include <cstdint>
 #include <span>

@@ -5,8 +5,8 @@
 /// Scopes that were opened, and the root of each in the prefix index.
 
 #include <quire/core/contract.hpp>
+#include <quire/core/types.hpp>
 #include <quire/identity/scope_key.hpp>
-#include <quire/observe/event_ids.hpp>
 #include <quire/prefix/node_id.hpp>
 
 #include <cstdint>

@@ -9,7 +9,6 @@
 #include <quire/cache/fwd.hpp>
 #include <quire/core/contract.hpp>
 #include <quire/core/types.hpp>
-#include <quire/observe/event_ids.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -20,6 +20,10 @@ struct timeline;
 struct ticket;
 struct group;
 struct unit;
+struct layer;
+struct depth;
+struct scope_number;
+struct sequence;
 } // namespace tag
 /// \endcond
 
@@ -38,6 +42,12 @@ using timeline_id = strong_id<tag::timeline, std::uint32_t>;
 using unit_id = strong_id<tag::unit, std::uint32_t>;
 /// Names a layer group: layers of one shape and retention that share a page table.
 using group_id = strong_id<tag::group, std::uint32_t>;
+/// Names a layer of a model, in [0, layers), in the order in which a forward pass runs them.
+using layer_id = strong_id<tag::layer, std::uint32_t>;
+/// Local number of a sharing scope. It is an index of this cache and says nothing about the scope's content (S37).
+using scope_number = strong_id<tag::scope_number, std::uint32_t>;
+/// Number of a sequence, never used twice in one cache: a row or a record is reused, this is not (S19).
+using sequence_number = strong_id<tag::sequence, std::uint64_t>;
 
 /// Amount of blocks.
 using block_count = strong_count<tag::block, std::uint32_t>;
@@ -47,8 +57,17 @@ using unit_count = strong_count<tag::unit, std::uint32_t>;
 using token_count = strong_count<tag::token, std::uint32_t>;
 /// Amount of bytes.
 using byte_count = strong_count<tag::byte, std::uint64_t>;
+/// Amount of sequences.
+using sequence_count = strong_count<tag::sequence, std::uint32_t>;
+/// Amount of rows of a batch view.
+using row_count = strong_count<tag::row, std::uint32_t>;
+/// Number of blocks between the start of a sequence and a block [blocks]; the first block has depth 0.
+using block_depth = strong_count<tag::depth, std::uint32_t>;
 /// Logical position of a token in its sequence, from 0 (S14: position encodings use this, never a block number).
 using token_pos = strong_position<token_count>;
+/// Index of a block in a sequence, as opposed to the `block_id` it maps to (S14): block j holds the positions
+/// [j·p_b, (j+1)·p_b).
+using logical_block = strong_position<block_count>;
 
 /// A point on a timeline: "all work enqueued up to here". Tickets of one timeline are monotone; ticket 0 is
 /// reached from the start.

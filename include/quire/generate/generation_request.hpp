@@ -5,9 +5,9 @@
 /// What a caller asks a generator for.
 
 #include <quire/cache/requests.hpp>
+#include <quire/core/types.hpp>
 #include <quire/generate/generation_state.hpp>
 #include <quire/generate/instant.hpp>
-#include <quire/observe/event_ids.hpp>
 
 #include <cstdint>
 #include <optional>

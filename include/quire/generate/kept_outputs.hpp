@@ -8,7 +8,6 @@
 /// again, or its logits were kept, here. They belong to the scope that computed them, as KV does.
 
 #include <quire/core/types.hpp>
-#include <quire/observe/event_ids.hpp>
 
 #include <algorithm> // std::equal, std::min_element
 #include <cstddef>

@@ -15,7 +15,6 @@
 
 #include <quire/core/contract.hpp>
 #include <quire/core/types.hpp>
-#include <quire/identity/block_depth.hpp>
 #include <quire/identity/concepts.hpp>
 #include <quire/identity/detail/canonical_encoder.hpp>
 #include <quire/identity/digest_scheme.hpp>

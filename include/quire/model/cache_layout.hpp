@@ -15,10 +15,10 @@
 #include <quire/core/checked.hpp>
 #include <quire/core/config_error.hpp>
 #include <quire/core/types.hpp>
+#include <quire/model/element_format.hpp>
 #include <quire/model/index_width.hpp>
 #include <quire/model/layer_group.hpp>
 #include <quire/model/plane_spec.hpp>
-#include <quire/model/scale_spec.hpp>
 
 #include <algorithm> // std::max
 #include <cstdint>

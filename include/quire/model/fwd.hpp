@@ -38,7 +38,7 @@ struct paging;
 struct parallel_split;
 struct plane_spec;
 struct position_interval;
-struct residency;
+struct resident_blocks;
 struct retention;
 struct scale_spec;
 struct stored_plane;

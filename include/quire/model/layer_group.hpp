@@ -5,7 +5,6 @@
 /// Layers that share one page table: equal planes and equal retention.
 
 #include <quire/core/types.hpp>
-#include <quire/model/layer_id.hpp>
 #include <quire/model/plane_spec.hpp>
 #include <quire/model/retention.hpp>
 

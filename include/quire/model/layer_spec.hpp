@@ -6,13 +6,12 @@
 
 #include <quire/core/config_error.hpp>
 #include <quire/core/contract.hpp>
+#include <quire/core/types.hpp>
 #include <quire/model/attention_rule.hpp>
 #include <quire/model/dtype.hpp>
 #include <quire/model/element_format.hpp>
-#include <quire/model/layer_id.hpp>
 #include <quire/model/plane_spec.hpp>
 #include <quire/model/retention.hpp>
-#include <quire/model/scale_spec.hpp>
 
 #include <cstdint>
 #include <optional>

@@ -15,18 +15,27 @@
 #include <quire/model/attention_rule.hpp>
 #include <quire/model/dtype.hpp>
 #include <quire/model/layer_group.hpp>
-#include <quire/model/layer_id.hpp>
 #include <quire/model/layer_spec.hpp>
-#include <quire/model/model_description.hpp>
 #include <quire/model/plane_spec.hpp>
 #include <quire/model/retention.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <utility> // std::move
 #include <vector>
 
 namespace quire {
+
+/// Describes a model as far as its caches go. Nothing is checked here; `model_spec` checks it.
+struct model_description {
+  std::string name{};                       ///< For people; never an identity (S35).
+  std::vector<layer_spec> layers{};         ///< In forward order.
+  token_count max_positions{};              ///< [tokens] longest sequence; windows that reach it are full attention.
+  std::vector<std::byte> position_config{}; ///< Canonical bytes of the position rule's parameters; opaque here (S32).
+  byte_count unmanaged_state{};             ///< [bytes] per sequence that the engine keeps besides (recurrent layers).
+  std::string approximation{};              ///< Name of the lossy mode if a layer keeps less than it sees (S6).
+};
 
 /// A validated model. Its invariants: every layer is possible on its own; every borrower reads a layer that
 /// stores, comes earlier, has its shape and keeps what it needs; windows that no sequence can exceed are

@@ -14,9 +14,8 @@
 
 #include <quire/core/config_error.hpp>
 #include <quire/core/contract.hpp>
-#include <quire/model/layer_id.hpp>
+#include <quire/core/types.hpp>
 #include <quire/model/layer_spec.hpp>
-#include <quire/model/model_description.hpp>
 #include <quire/model/model_spec.hpp>
 
 #include <cstdint>

@@ -15,7 +15,6 @@
 #include <quire/core/types.hpp>
 #include <quire/model/dtype.hpp>
 #include <quire/model/element_format.hpp>
-#include <quire/model/scale_spec.hpp>
 
 #include <cstdint>
 #include <string_view>

@@ -14,10 +14,8 @@
 #include <quire/model/dtype.hpp>
 #include <quire/model/element_format.hpp>
 #include <quire/model/layer_spec.hpp>
-#include <quire/model/model_description.hpp>
 #include <quire/model/model_spec.hpp>
 #include <quire/model/plane_spec.hpp>
-#include <quire/model/scale_spec.hpp>
 
 #include <cstdint>
 #include <optional>

@@ -13,7 +13,6 @@
 /// ```
 
 #include <quire/core/types.hpp>
-#include <quire/model/layer_id.hpp>
 #include <quire/model/model_spec.hpp>
 #include <quire/model/resident_range.hpp>
 #include <quire/model/retention.hpp>

@@ -12,9 +12,8 @@
 
 #include <quire/core/contract.hpp>
 #include <quire/core/types.hpp>
-#include <quire/model/logical_block.hpp>
-#include <quire/model/position_interval.hpp>
-#include <quire/model/residency.hpp>
+#include <quire/model/intervals.hpp>
+#include <quire/model/resident_blocks.hpp>
 #include <quire/model/retention.hpp>
 
 #include <algorithm> // std::max
@@ -33,7 +32,7 @@ namespace quire {
 /// no block of a ring is ever dead; (4) moving the oldest query on never revives a dead block.
 /// \complexity O(1) \source S27, S29, S30, B8; cases 44, 53, 56, 66
 [[nodiscard]] constexpr auto resident_range(token_pos oldest_query, retention const& keeps, token_count block)
-    -> residency {
+    -> resident_blocks {
   QUIRE_EXPECTS(block.value() > 0);
   auto const query = oldest_query.value();
   std::uint32_t tail = 0;
@@ -49,7 +48,7 @@ namespace quire {
     tail = 0;
     sinks = 0;
   }
-  residency out{.sink_end = token_pos{sinks}, .tail_begin = token_pos{tail}, .dead = {}, .block = block};
+  resident_blocks out{.sink_end = token_pos{sinks}, .tail_begin = token_pos{tail}, .dead = {}, .block = block};
   if (keeps.kind != retention_kind::ring) { // a ring gives no block back: its slots are overwritten in place
     auto const first = sinks / block.value() + (sinks % block.value() != 0 ? 1U : 0U);
     auto const last = std::max(first, tail / block.value());
@@ -63,7 +62,7 @@ namespace quire {
 /// \returns nothing if the group can offer no prefix of this length at all: a ring is never shared.
 /// \pre `block > 0`. \complexity O(1) \source S29; cases 53, 54, 56
 [[nodiscard]] constexpr auto needed_by_hit(token_count hit, retention const& keeps, token_count block)
-    -> std::optional<residency> {
+    -> std::optional<resident_blocks> {
   if (!keeps.shareable() && hit != token_count{}) { return std::nullopt; }
   return resident_range(token_pos{} + hit, keeps, block);
 }

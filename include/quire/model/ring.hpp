@@ -13,7 +13,7 @@
 #include <quire/core/config_error.hpp>
 #include <quire/core/contract.hpp>
 #include <quire/core/types.hpp>
-#include <quire/model/position_interval.hpp>
+#include <quire/model/intervals.hpp>
 #include <quire/model/retention.hpp>
 
 #include <cstdint>

@@ -4,12 +4,7 @@
 /// \file
 /// The role of the one who watches a cache.
 
-#include <quire/observe/admit_event.hpp>
-#include <quire/observe/commit_event.hpp>
-#include <quire/observe/evict_event.hpp>
-#include <quire/observe/publish_event.hpp>
-#include <quire/observe/refuse_event.hpp>
-#include <quire/observe/release_event.hpp>
+#include <quire/observe/events.hpp>
 
 #include <concepts>
 

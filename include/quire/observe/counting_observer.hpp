@@ -4,14 +4,9 @@
 /// \file
 /// The observer that keeps the counters: the one place where events become numbers.
 
-#include <quire/observe/admit_event.hpp>
 #include <quire/observe/cache_statistics.hpp>
-#include <quire/observe/commit_event.hpp>
 #include <quire/observe/concepts.hpp>
-#include <quire/observe/evict_event.hpp>
-#include <quire/observe/publish_event.hpp>
-#include <quire/observe/refuse_event.hpp>
-#include <quire/observe/release_event.hpp>
+#include <quire/observe/events.hpp>
 
 #include <cstdint>
 

@@ -4,13 +4,8 @@
 /// \file
 /// The observer that does not look.
 
-#include <quire/observe/admit_event.hpp>
-#include <quire/observe/commit_event.hpp>
 #include <quire/observe/concepts.hpp>
-#include <quire/observe/evict_event.hpp>
-#include <quire/observe/publish_event.hpp>
-#include <quire/observe/refuse_event.hpp>
-#include <quire/observe/release_event.hpp>
+#include <quire/observe/events.hpp>
 
 #include <type_traits>
 

@@ -7,8 +7,8 @@
 
 #include <quire/core/types.hpp>
 #include <quire/model/capacity.hpp>
-#include <quire/model/position_interval.hpp>
-#include <quire/model/residency.hpp>
+#include <quire/model/intervals.hpp>
+#include <quire/model/resident_blocks.hpp>
 #include <quire/model/retention.hpp>
 #include <quire/view/action.hpp>
 
@@ -42,7 +42,7 @@ concept request_lifecycle = requires(typename L::state s, typename L::event e) {
 template <class R>
 concept retention_policy =
     requires(token_pos query, retention const& keeps, token_count tokens, position_interval present, paging pages) {
-      { R::resident(query, keeps, tokens) } -> std::same_as<residency>;
+      { R::resident(query, keeps, tokens) } -> std::same_as<resident_blocks>;
       { R::earliest_resumable(query, present, keeps) } -> std::same_as<std::optional<token_pos>>;
       { R::peak_blocks(keeps, tokens, pages) } -> std::same_as<block_count>;
     };

@@ -22,7 +22,7 @@
 #include <quire/core/errc.hpp>
 #include <quire/core/expected.hpp>
 #include <quire/core/types.hpp>
-#include <quire/model/position_interval.hpp>
+#include <quire/model/intervals.hpp>
 #include <quire/model/resident_range.hpp>
 #include <quire/model/retention.hpp>
 #include <quire/model/ring.hpp>

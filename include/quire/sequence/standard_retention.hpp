@@ -6,8 +6,8 @@
 
 #include <quire/core/types.hpp>
 #include <quire/model/capacity.hpp>
-#include <quire/model/position_interval.hpp>
-#include <quire/model/residency.hpp>
+#include <quire/model/intervals.hpp>
+#include <quire/model/resident_blocks.hpp>
 #include <quire/model/resident_range.hpp>
 #include <quire/model/retention.hpp>
 #include <quire/sequence/concepts.hpp>
@@ -21,7 +21,7 @@ namespace quire {
 struct standard_retention {
   /// What must stay so that queries at \p oldest and later can read all they may see. \source S27, S29
   [[nodiscard]] static constexpr auto resident(token_pos oldest, retention const& keeps, token_count block)
-      -> residency {
+      -> resident_blocks {
     return resident_range(oldest, keeps, block);
   }
   /// The earliest position from \p target on at which a sequence can go on with only \p present. \source S30

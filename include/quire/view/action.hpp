@@ -15,11 +15,35 @@
 /// A block is all its planes (K and V or latent, scales, side state) in every layer of its group.
 
 #include <quire/core/types.hpp>
-#include <quire/view/action_kind.hpp>
 
+#include <cstdint>
+#include <string_view>
 #include <type_traits>
 
 namespace quire {
+
+/// What an executor is asked to do with one block, or with a timeline.
+enum class action_kind : std::uint8_t {
+  wait,  ///< Do nothing further until a ticket of a timeline is reached.
+  copy,  ///< The target reads like the source in its first `tokens` tokens; the source stays as it is.
+  move,  ///< As copy, with all tokens of the block; the source's bytes are of no further use to anyone.
+  scrub, ///< Overwrite every byte of the target.
+  store, ///< Bring the source to a tier.
+  load,  ///< Fill the target from a tier.
+};
+
+/// Name of \p kind, for messages.
+[[nodiscard]] constexpr auto to_string(action_kind kind) noexcept -> std::string_view {
+  switch (kind) {
+  case action_kind::wait: return "wait";
+  case action_kind::copy: return "copy";
+  case action_kind::move: return "move";
+  case action_kind::scrub: return "scrub";
+  case action_kind::store: return "store";
+  case action_kind::load: return "load";
+  }
+  return "unknown action";
+}
 
 /// A request to an executor. Plain data: it may be copied to a device or written to a log as it is.
 /// Fields that a kind does not use hold their default, so that equal actions compare equal.

@@ -20,14 +20,39 @@
 
 #include <quire/core/contract.hpp>
 #include <quire/core/types.hpp>
-#include <quire/view/table_delta.hpp>
-#include <quire/view/token_place.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
 
 namespace quire {
+
+/// A cell of the block table that changed since the previous view on the same buffer. Plain 32-bit
+/// integers: a kernel reads an array of these and writes them into the device's copy of the table.
+struct table_delta {
+  /// Row of the table, in [0, capacity rows).
+  std::int32_t row;
+  /// Column of the table, in [0, max_blocks).
+  std::int32_t column;
+  /// New content of the cell: a block, or -1 = none.
+  std::int32_t block;
+
+  /// True if all three agree.
+  friend constexpr auto operator==(table_delta const&, table_delta const&) noexcept -> bool = default;
+};
+
+static_assert(sizeof(table_delta) == 12, "three packed 32-bit integers, as a kernel reads them");
+
+/// The physical place of a logical position (S14).
+struct token_place {
+  /// Block that holds the position; `none()` where the table has no block for it.
+  block_id block;
+  /// [tokens] Offset in the block, in [0, p_b).
+  token_count offset;
+
+  /// True if both agree.
+  friend constexpr auto operator==(token_place const&, token_place const&) noexcept -> bool = default;
+};
 
 /// Immutable snapshot of one step for one layer group. Plain numbers and spans of plain integers: what a kernel
 /// reads, with the conventions of paged kernels (int32 tables and lengths, int64 slots, -1 for "none").

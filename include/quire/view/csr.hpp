@@ -2,22 +2,46 @@
 #pragma once
 
 /// \file
-/// Export of a padded batch view into compressed rows, and the one place where compressed rows are checked.
+/// Block tables as compressed rows, the form that FlashInfer and its relatives read: their export from a padded batch view, and
+/// the one place where they are checked.
 
 #include <quire/core/contract.hpp>
 #include <quire/core/expected.hpp>
 #include <quire/view/batch_view.hpp>
-#include <quire/view/csr_buffers.hpp>
-#include <quire/view/csr_view.hpp>
 #include <quire/view/validate.hpp>
-#include <quire/view/view_error.hpp>
-#include <quire/view/view_fault.hpp>
-#include <quire/view/view_rules.hpp>
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 namespace quire {
+
+/// Block tables of a batch without padding. Row b reads `indices[indptr[b] .. indptr[b + 1])`; its length is
+/// `(indptr[b + 1] - indptr[b] - 1) * block_tokens + last_block_length[b]`, or 0 if it has no block. int32
+/// throughout, because the kernels that read it index so.
+struct csr_view {
+  /// [tokens] per block, p_b.
+  std::int32_t block_tokens = 0;
+  /// \shape [B + 1] first index of each row; starts with 0.
+  std::span<std::int32_t const> indptr = {};
+  /// \shape [blocks of all rows] block ids in logical order.
+  std::span<std::int32_t const> indices = {};
+  /// \shape [B] tokens in the row's last block, 1..p_b; 0 for a row without blocks.
+  std::span<std::int32_t const> last_block_length = {};
+
+  /// Rows, B.
+  [[nodiscard]] constexpr auto rows() const noexcept -> std::size_t { return last_block_length.size(); }
+};
+
+/// Where a CSR export is written. Each span may be longer than needed; what is needed is said with each.
+struct csr_buffers {
+  /// At least `rows + 1`.
+  std::span<std::int32_t> indptr;
+  /// At least `csr_indices(view)`.
+  std::span<std::int32_t> indices;
+  /// At least `rows`.
+  std::span<std::int32_t> last_block_length;
+};
 
 /// Number of `indices` that the export of \p view needs: the blocks that its rows read.
 /// \pre `validate(view)` succeeded  \complexity O(rows)

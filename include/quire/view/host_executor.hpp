@@ -16,10 +16,8 @@
 #include <quire/core/expected.hpp>
 #include <quire/core/types.hpp>
 #include <quire/view/action.hpp>
-#include <quire/view/action_kind.hpp>
 #include <quire/view/concepts.hpp>
 #include <quire/view/fwd.hpp>
-#include <quire/view/host_group.hpp>
 #include <quire/view/host_plane.hpp>
 #include <quire/view/no_wait.hpp> // IWYU pragma: keep, the default of Wait
 

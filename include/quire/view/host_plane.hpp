@@ -14,7 +14,6 @@
 
 #include <quire/core/config_error.hpp>
 #include <quire/core/types.hpp>
-#include <quire/view/layout_role.hpp>
 #include <quire/view/plane_layout.hpp>
 
 #include <cstddef>
@@ -131,5 +130,16 @@ inline auto host_plane::of(plane_layout const& layout, std::span<std::byte> tens
   out.token_bytes = bytes(layout.block_elements());
   return out;
 }
+
+/// The planes that a block of one layer group consists of: those of every layer, K, V, scales and side state alike.
+/// A block is all of them, for every action. Owns nothing.
+struct host_group {
+  /// Blocks of the group's pool.
+  block_count blocks = {};
+  /// [tokens] per block, p_b.
+  token_count block_tokens = {};
+  /// Every plane of every layer.
+  std::span<host_plane const> planes = {};
+};
 
 } // namespace quire

@@ -6,7 +6,6 @@
 
 #include <quire/core/contract.hpp>
 #include <quire/view/batch_view.hpp>
-#include <quire/view/table_delta.hpp>
 
 #include <cstddef>
 #include <cstdint>

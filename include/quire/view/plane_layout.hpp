@@ -19,15 +19,94 @@
 #include <quire/core/config_error.hpp>
 #include <quire/core/contract.hpp>
 #include <quire/core/types.hpp>
-#include <quire/view/element_index.hpp>
-#include <quire/view/layout_place.hpp>
-#include <quire/view/layout_role.hpp>
-#include <quire/view/layout_shape.hpp>
 
 #include <cstdint>
+#include <limits>
 #include <string>
+#include <string_view>
 
 namespace quire {
+
+/// Meaning of a plane. Two planes of one size and different roles are different layouts.
+enum class layout_role : std::uint8_t {
+  key,         ///< K.
+  value,       ///< V.
+  latent,      ///< Compressed KV, one entry per token.
+  rope_key,    ///< Decoupled rotary key, shared by all heads.
+  key_scale,   ///< Scales of quantised K or of a quantised latent.
+  value_scale, ///< Scales of quantised V.
+  state,       ///< Anything else that belongs to a block.
+};
+
+/// Name of \p role, for messages.
+[[nodiscard]] constexpr auto to_string(layout_role role) noexcept -> std::string_view {
+  switch (role) {
+  case layout_role::key: return "key";
+  case layout_role::value: return "value";
+  case layout_role::latent: return "latent";
+  case layout_role::rope_key: return "rope_key";
+  case layout_role::key_scale: return "key_scale";
+  case layout_role::value_scale: return "value_scale";
+  case layout_role::state: break;
+  }
+  return "state";
+}
+
+/// Extents of one plane of one layer. Use designated initialisers: nothing here may be confused with its neighbour.
+struct layout_shape {
+  /// Meaning of the plane.
+  layout_role role = layout_role::key;
+  /// Blocks of the pool.
+  block_count blocks = {};
+  /// [tokens] per block, p_b; 1 for what exists once per block (per-block scales).
+  token_count block_tokens = {};
+  /// Heads stored on this device; 1 for latent planes.
+  std::uint32_t heads = 1;
+  /// [elements] per token and head.
+  std::uint32_t dim = 0;
+  /// [bits] per element, 4 for packed 4-bit formats.
+  std::uint32_t element_bits = 16;
+};
+
+/// Names one element of a plane. Use designated initialisers.
+struct layout_place {
+  /// Physical block.
+  block_id block = {};
+  /// [tokens] offset in the block.
+  token_count token = {};
+  /// Stored head.
+  std::uint32_t head = 0;
+  /// [elements] in the head.
+  std::uint32_t dim = 0;
+};
+
+/// Type of the element index inside a kernel. Many kernels still compute it in 32 bits and then read the wrong place
+/// without a word (cases 115 and 116).
+enum class element_index : std::uint8_t {
+  signed_32,   ///< `int`.
+  unsigned_32, ///< `unsigned`.
+  signed_64,   ///< `std::int64_t`.
+};
+
+/// Largest element index that \p width can hold.
+[[nodiscard]] constexpr auto max_index(element_index width) noexcept -> std::uint64_t {
+  switch (width) {
+  case element_index::signed_32: return std::uint64_t{std::numeric_limits<std::int32_t>::max()};
+  case element_index::unsigned_32: return std::uint64_t{std::numeric_limits<std::uint32_t>::max()};
+  case element_index::signed_64: break;
+  }
+  return std::uint64_t{std::numeric_limits<std::int64_t>::max()};
+}
+
+/// Name of \p width, for messages.
+[[nodiscard]] constexpr auto to_string(element_index width) noexcept -> std::string_view {
+  switch (width) {
+  case element_index::signed_32: return "signed 32-bit";
+  case element_index::unsigned_32: return "unsigned 32-bit";
+  case element_index::signed_64: break;
+  }
+  return "signed 64-bit";
+}
 
 /// Extents and strides of one plane of one layer. Plain data that a device may read; two layouts are the same if and
 /// only if all fields agree. Strides count elements.

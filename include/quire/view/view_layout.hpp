@@ -16,9 +16,6 @@
 #include <quire/core/checked.hpp>
 #include <quire/core/config_error.hpp>
 #include <quire/core/types.hpp>
-#include <quire/view/element_index.hpp>
-#include <quire/view/layout_difference.hpp>
-#include <quire/view/layout_shape.hpp>
 #include <quire/view/plane_layout.hpp>
 
 #include <array>
@@ -29,6 +26,21 @@
 #include <string_view>
 
 namespace quire {
+
+/// Where two layouts part: what an import refuses with.
+struct layout_difference {
+  /// Plane, from 0; the number of common planes if one layout has more.
+  std::uint32_t plane;
+  /// Name of the field.
+  std::string_view field;
+  /// Value on the left.
+  std::uint64_t left;
+  /// Value on the right.
+  std::uint64_t right;
+
+  /// True if all fields agree.
+  friend constexpr auto operator==(layout_difference const&, layout_difference const&) noexcept -> bool = default;
+};
 
 /// Ordered set of the planes of one layer. Plain data; at most `max_planes` planes.
 class view_layout {

@@ -20,8 +20,7 @@
 #include <quire/core/errc.hpp>
 #include <quire/core/expected.hpp>
 #include <quire/core/types.hpp>
-#include <quire/observe/admit_event.hpp>
-#include <quire/observe/refuse_event.hpp>
+#include <quire/observe/events.hpp>
 #include <quire/prefix/prefix_pin.hpp>
 #include <quire/sequence/prefix_path.hpp>
 
@@ -124,7 +123,8 @@ private:
     auto const root = c.root(request.scope);
     auto match = prefix_match{unit_count{0}, root, 0, root};
     // Without skipped writes the last unit is attached to copy its front: of a unit of one token there is none.
-    auto const last = !c.options.skip_writes && unit.block_tokens() == 1 ? record.prompt - 1 : unit.index(record.prompt);
+    auto const last =
+        !c.options.skip_writes && unit.block_tokens() == 1 ? record.prompt - 1 : unit.index(record.prompt);
     if (request.reuse == reuse_rule::read_and_write) {
       match = c.index.match(root, request.prompt, record.path.open(std::min(last, c.index.capacity().value())));
     }
@@ -228,8 +228,8 @@ private:
       c.need_beside(g, group.promised() + it.in_total, idle - std::min(idle, it.takes));
     }
     auto const units = price_units(record, pinned);
-    auto const room = std::uint64_t{c.index.free_units().value()} + idle_units.value() -
-                      std::min(idle_units.value(), units.takes);
+    auto const room =
+        std::uint64_t{c.index.free_units().value()} + idle_units.value() - std::min(idle_units.value(), units.takes);
     return weigh(units, c.promised_units(), room, c.reserved_units, c.index.capacity().value());
   }
   [[nodiscard]] auto weigh(price const& it, std::uint32_t promised, std::uint64_t room, std::uint32_t reserved,

@@ -27,7 +27,8 @@ class auditor {
   using core_type = cache_core<Policies>;
   using record_type = typename core_type::record_type;
   using slot_type = typename core_type::slot_type;
-  static constexpr bool promises_hold = core_type::immediate && std::is_same_v<typename Policies::admission, reserve_all>;
+  static constexpr bool promises_hold =
+      core_type::immediate && std::is_same_v<typename Policies::admission, reserve_all>;
 
 public:
   explicit auditor(core_type const& core) noexcept : c_{&core} {}
@@ -201,7 +202,8 @@ private:
         group.promised() > c.groups.available(group, c.index.evictable())) {
       return name + ": more is promised than can be had";
     }
-    constexpr auto denies = std::is_same_v<typename Policies::allocation, no_allocation>; // has blocks, never hands one out
+    constexpr auto denies =
+        std::is_same_v<typename Policies::allocation, no_allocation>; // has blocks, never hands one out
     return group.audit(holders, users, in_index_, core_type::shares_memory, denies);
   }
   /// What a group that gives blocks up must still have, and must not have any more.

@@ -11,7 +11,6 @@
 #include <quire/sequence/block_geometry.hpp>
 #include <quire/sequence/block_table.hpp>
 #include <quire/view/batch_view.hpp>
-#include <quire/view/table_delta.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -26,8 +25,8 @@ namespace quire::detail {
 /// \cond INTERNAL
 class batch_rows {
   struct row_state {
-    std::uint64_t version = 0; // of the table it shows; 0 = none
-    std::uint32_t filled = 0;  // columns that may not be -1
+    std::uint64_t version = 0;  // of the table it shows; 0 = none
+    std::uint32_t filled = 0;   // columns that may not be -1
     std::uint32_t released = 0; // [blocks] as in the table it shows
   };
 
@@ -69,7 +68,8 @@ public:
     auto const columns = std::size_t{size} - t.view_begin;
     auto cells = columns + row.filled;
     if (!copies && t.version != 0 && row.version == t.version) {
-      cells = columns - std::min<std::size_t>(columns, row.filled) + t.released_end - std::min(t.released_end, row.released);
+      cells = columns - std::min<std::size_t>(columns, row.filled) + t.released_end -
+              std::min(t.released_end, row.released);
     }
     expected_cells_ += cells;
     expected_positions_ += q;
@@ -120,9 +120,9 @@ public:
   class row_appender {
   public:
     explicit row_appender(batch_rows& rows) noexcept
-        : length_{rows.length_.data() + rows.used_},
-          query_start_{rows.query_start_.data() + rows.used_ + 1}, slot_{rows.slot_.data() + rows.positions_},
-          position_{rows.position_.data() + rows.positions_}, first_{static_cast<std::int32_t>(rows.positions_) + 1} {}
+        : length_{rows.length_.data() + rows.used_}, query_start_{rows.query_start_.data() + rows.used_ + 1},
+          slot_{rows.slot_.data() + rows.positions_}, position_{rows.position_.data() + rows.positions_},
+          first_{static_cast<std::int32_t>(rows.positions_) + 1} {}
     /// Writes row \p k from here: one new position at \p slot behind \p committed.
     auto write(std::size_t k, std::uint32_t committed, std::int64_t slot) const noexcept -> void {
       length_[k] = static_cast<std::int32_t>(committed + 1);
@@ -243,7 +243,7 @@ private:
   std::size_t expected_positions_ = 0;
   std::size_t expected_cells_ = 0; // that may change
   std::size_t filled_ = 0;         // cells that may not be -1, of all rows
-  std::uint32_t shown_ = 0;   // rows of the step before
+  std::uint32_t shown_ = 0;        // rows of the step before
   bool whole_ = true;
   bool unseen_ = true; // no device has a copy of the table
   std::vector<row_state> rows_;

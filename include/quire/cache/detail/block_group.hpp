@@ -24,9 +24,8 @@
 #include <quire/core/contract.hpp>
 #include <quire/core/types.hpp>
 #include <quire/model/capacity.hpp>
-#include <quire/model/logical_block.hpp>
-#include <quire/model/position_interval.hpp>
-#include <quire/model/residency.hpp>
+#include <quire/model/intervals.hpp>
+#include <quire/model/resident_blocks.hpp>
 #include <quire/model/retention.hpp>
 #include <quire/prefix/detail/idle_order.hpp>
 #include <quire/prefix/node_id.hpp>
@@ -595,7 +594,7 @@ private:
     return place(units[j / per_unit_], j % per_unit_);
   }
   /// What the first query behind a hit needs; behind a hit of the whole prompt that is its last position.
-  [[nodiscard]] auto need_of(std::uint32_t prompt, std::uint32_t hit) const -> residency {
+  [[nodiscard]] auto need_of(std::uint32_t prompt, std::uint32_t hit) const -> resident_blocks {
     return Retention::resident(token_pos{std::min(hit, prompt - 1)}, keeps_, token_count{geometry_.block_tokens()});
   }
   /// The last block that a hit needs and that does not hang.
@@ -880,7 +879,9 @@ auto block_group<Pool, Eviction, Retention, Clock>::audit(std::span<std::uint32_
   if (waiting != waiting_) { return group + ": waiting blocks are miscounted"; }
   if (retiring != waiting_retired + lost_) { return group + ": retiring blocks neither wait nor are given up"; }
   auto const counted = pool_.free_blocks().value();
-  if (shared_memory ? free < counted : (denies ? 0 : free) != counted) { return group + ": free blocks are miscounted"; }
+  if (shared_memory ? free < counted : (denies ? 0 : free) != counted) {
+    return group + ": free blocks are miscounted";
+  }
   return {};
 }
 /// \endcond

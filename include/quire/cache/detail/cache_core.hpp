@@ -35,10 +35,8 @@
 #include <quire/identity/sharing_domain.hpp>
 #include <quire/observe/cache_statistics.hpp>
 #include <quire/observe/counting_observer.hpp>
-#include <quire/observe/evict_event.hpp>
-#include <quire/observe/event_ids.hpp>
+#include <quire/observe/events.hpp>
 #include <quire/observe/null_observer.hpp>
-#include <quire/observe/publish_event.hpp>
 #include <quire/sequence/block_geometry.hpp>
 
 #include <algorithm>
@@ -89,7 +87,7 @@ struct cache_core {
   [[no_unique_address]] typename Policies::admission admission;
   [[no_unique_address]] observer_type watcher;
   counting_observer stats;
-  slot_type* open = nullptr;       // planned, not launched
+  slot_type* open = nullptr;        // planned, not launched
   std::uint32_t reserved_units = 0; // by it
   std::uint32_t owed_units = 0;     // promised to sequences, and not taken
   std::uint64_t serials = 0;
@@ -205,7 +203,9 @@ struct cache_core {
   auto promise(record_type& record) -> void {
     auto const next = request_of(record, 0);
     for (std::size_t g = 0; g < groups.size(); ++g) {
-      if (groups[g].by_path()) { groups[g].owe(record.tables[g], groups[g].owes(record.tables[g], record.limit, next)); }
+      if (groups[g].by_path()) {
+        groups[g].owe(record.tables[g], groups[g].owes(record.tables[g], record.limit, next));
+      }
     }
     owe_units(record, units_owed(record));
   }
@@ -248,9 +248,9 @@ private:
   cache_core(cache_options const& given, group_layout const& layout, digest_type digest,
              typename Policies::admission admit, observer_type observer)
       : options{given}, groups{options, layout, std::type_identity<pool_type>{}, clock},
-        index{groups.units(), token_count{layout.unit}, digest},
-        registry{options.max_sequences.value(), groups.size()}, pins{clock}, admission{std::move(admit)},
-        watcher{std::move(observer)}, columns(groups.size(), 1), found_idle(groups.size()), returned(groups.layer_groups()) {
+        index{groups.units(), token_count{layout.unit}, digest}, registry{options.max_sequences.value(), groups.size()},
+        pins{clock}, admission{std::move(admit)}, watcher{std::move(observer)}, columns(groups.size(), 1),
+        found_idle(groups.size()), returned(groups.layer_groups()) {
     bounded = std::any_of(groups.begin(), groups.end(), [](auto const& group) { return !group.by_path(); });
     for (auto i = options.batch_buffers; i > 0; --i) {
       auto& slot = slots.emplace_back();

@@ -46,7 +46,9 @@ struct group_layout {
   explicit group_layout(cache_options const& options) {
     auto specs = options.groups;
     if (specs.empty()) { specs.emplace_back(); } // one, which keeps everything
-    if (options.block_tokens == token_count{}) { throw config_error{"block_tokens is 0: a block holds at least 1 token"}; }
+    if (options.block_tokens == token_count{}) {
+      throw config_error{"block_tokens is 0: a block holds at least 1 token"};
+    }
     std::uint64_t tokens = 1;
     for (std::uint32_t g = 0; g < specs.size(); ++g) {
       auto spec = specs[g];

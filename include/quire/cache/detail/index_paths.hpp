@@ -22,7 +22,8 @@ class index_paths {
 public:
   /// \throws std::bad_alloc \complexity O(nodes + units)
   template <class Index>
-  explicit index_paths(Index const& index) : above_(std::size_t{index.capacity().value()} + 1), units_of_(above_.size()) {
+  explicit index_paths(Index const& index)
+      : above_(std::size_t{index.capacity().value()} + 1), units_of_(above_.size()) {
     index.for_each_node([&](node_id node, node_id parent, auto units, std::uint32_t) {
       above_[node.value()] = parent;
       for (auto const unit : units) { units_of_[node.value()].push_back(unit_id{unit}); }

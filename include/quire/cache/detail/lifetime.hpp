@@ -14,7 +14,7 @@
 #include <quire/core/errc.hpp>
 #include <quire/core/expected.hpp>
 #include <quire/core/types.hpp>
-#include <quire/observe/release_event.hpp>
+#include <quire/observe/events.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -6,7 +6,6 @@
 
 #include <quire/cache/detail/fence_clock.hpp>
 #include <quire/core/types.hpp>
-#include <quire/observe/event_ids.hpp>
 #include <quire/sequence/block_table.hpp>
 #include <quire/sequence/prefix_path.hpp>
 #include <quire/sequence/sequence_lengths.hpp>
@@ -52,7 +51,7 @@ struct alignas(64) record {
   std::vector<block_table> tables; // by block group
   reuse_plan reuse;
   std::uint32_t owed_units = 0; // [units] promised and not taken
-  std::uint32_t rewind = 0; // [tokens] that may be taken back: windows keep what that needs
+  std::uint32_t rewind = 0;     // [tokens] that may be taken back: windows keep what that needs
   bool resumed = false;
   use_tickets<Timelines> last{}; // of the last step that touched it
   Phase phase{};

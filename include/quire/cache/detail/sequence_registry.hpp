@@ -5,7 +5,6 @@
 /// The sequences of a cache: a fixed number of records, in use or not.
 
 #include <quire/core/types.hpp>
-#include <quire/observe/event_ids.hpp>
 
 #include <boost/intrusive/list.hpp>
 

@@ -6,7 +6,7 @@
 
 #include <quire/cache/detail/cache_core.hpp>
 #include <quire/core/types.hpp>
-#include <quire/observe/publish_event.hpp>
+#include <quire/observe/events.hpp>
 #include <quire/sequence/prefix_path.hpp>
 
 #include <algorithm>
@@ -18,8 +18,7 @@ namespace quire::detail {
 /// \cond INTERNAL
 /// Blocks of \p record that belong to logical unit \p u, which lies in the index, hang there.
 template <class Policies>
-auto arrive(cache_core<Policies>& c, record_of<Policies>& r,
-            std::uint32_t u, unit_origin origin) -> void {
+auto arrive(cache_core<Policies>& c, record_of<Policies>& r, std::uint32_t u, unit_origin origin) -> void {
   for (std::size_t g = 0; g < c.groups.size(); ++g) {
     c.groups[g].arrive(r.tables[g], u, r.path.units()[u], origin, r.last);
   }
@@ -28,8 +27,7 @@ auto arrive(cache_core<Policies>& c, record_of<Policies>& r,
 /// Publishes full units of \p record, moves onto equal ones, and turns holds on units that others published into pins.
 /// \param publishes false: only the last of these
 template <class Policies>
-auto settle(cache_core<Policies>& c, record_of<Policies>& r,
-            bool publishes = true) -> void {
+auto settle(cache_core<Policies>& c, record_of<Policies>& r, bool publishes = true) -> void {
   if (r.epoch != c.epoch) { publishes = false; } // work of an old epoch never publishes
   std::uint32_t published = 0;
   std::uint32_t twins = 0;
@@ -47,10 +45,8 @@ auto settle(cache_core<Policies>& c, record_of<Policies>& r,
     }
   }
   if (published + twins == 0) { return; }
-  auto const event = publish_event{.scope = r.scope,
-                                   .sequence = r.number,
-                                   .blocks = block_count{published},
-                                   .duplicates = block_count{twins}};
+  auto const event = publish_event{
+      .scope = r.scope, .sequence = r.number, .blocks = block_count{published}, .duplicates = block_count{twins}};
   c.stats.on_publish(event);
   c.observe([&](auto& o) { o.on_publish(event); });
 }

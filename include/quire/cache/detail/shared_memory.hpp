@@ -4,10 +4,10 @@
 /// \file
 /// The memory out of which the pools of a cache take their blocks.
 
-#include <quire/block/group_allocation.hpp>
 #include <quire/cache/cache_options.hpp>
 #include <quire/core/config_error.hpp>
 #include <quire/core/types.hpp>
+#include <quire/memory/group_allocation.hpp>
 
 #include <cstddef>
 #include <cstdint>

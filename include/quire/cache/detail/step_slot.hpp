@@ -31,7 +31,7 @@ struct step_slot {
     std::uint32_t opens : 1;     // its one position lies in blocks of its own
     std::uint32_t ids_known : 1; // its ids stand in `ids`
     std::uint32_t loads : 1;     // a transfer brings its positions
-    std::uint32_t left;          // [tokens] of the cursor with this position; 0 = it is no decode step that needs nothing else
+    std::uint32_t left; // [tokens] of the cursor with this position; 0 = it is no decode step that needs nothing else
   };
   /// A block, or the unit, that the launched step copied and that is given up when it commits.
   struct copy_note {

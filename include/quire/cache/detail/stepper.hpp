@@ -22,8 +22,7 @@
 #include <quire/core/errc.hpp>
 #include <quire/core/expected.hpp>
 #include <quire/core/types.hpp>
-#include <quire/observe/commit_event.hpp>
-#include <quire/observe/refuse_event.hpp>
+#include <quire/observe/events.hpp>
 #include <quire/view/action.hpp>
 
 #include <algorithm>
@@ -268,7 +267,8 @@ private:
     auto const& r = *item.record;
     if (item.tokens == 0) { return errc::zero_tokens; }
     if (r.plan_open) {
-      auto const here = std::any_of(slot.items.begin(), slot.items.end(), [&](auto const& i) { return i.record == &r; });
+      auto const here =
+          std::any_of(slot.items.begin(), slot.items.end(), [&](auto const& i) { return i.record == &r; });
       return here ? errc::duplicate_item : errc::plan_open;
     }
     if (r.epoch < c.restart_below) { return errc::stale_epoch; }
@@ -386,7 +386,9 @@ private:
       auto const free = slot.idle_first ? 0U : group.free();
       if (wanted > free) { c.evict(group, wanted - free); }
     }
-    if (auto const free = c.index.free_units().value(); free < c.reserved_units) { c.evict_units(c.reserved_units - free); }
+    if (auto const free = c.index.free_units().value(); free < c.reserved_units) {
+      c.evict_units(c.reserved_units - free);
+    }
   }
   /// Content that another timeline may still be writing is waited for before this step reads it.
   auto wait_for_others(slot_type& slot) -> void {
@@ -458,8 +460,7 @@ private:
       c_->clock.note(timeline, until);
     }
   }
-  [[nodiscard]] static auto copies_of(record_type const& r, std::span<copy_note> copies)
-      -> std::span<copy_note> {
+  [[nodiscard]] static auto copies_of(record_type const& r, std::span<copy_note> copies) -> std::span<copy_note> {
     std::size_t n = 0;
     while (n < copies.size() && copies[n].record == &r) { ++n; }
     return copies.first(n);
@@ -534,7 +535,8 @@ private:
   /// Counts what the step did, and moves the request on in its life cycle.
   auto account(record_type& r, bool loads, std::span<copy_note> copies) -> void {
     auto& c = *c_;
-    auto const copied = std::count_if(copies.begin(), copies.end(), [](auto const& copy) { return copy.group == copy_note::unit; });
+    auto const copied =
+        std::count_if(copies.begin(), copies.end(), [](auto const& copy) { return copy.group == copy_note::unit; });
     commit_event event{.scope = r.scope,
                        .sequence = r.number,
                        .first = !r.counted,

@@ -4,9 +4,9 @@
 /// \file
 /// What the memories of several groups have in common: checks of sizes, and sums over groups.
 
-#include <quire/block/memory_usage.hpp>
 #include <quire/core/config_error.hpp>
 #include <quire/core/types.hpp>
+#include <quire/memory/memory_usage.hpp>
 
 #include <cstdint>
 #include <span>

@@ -17,15 +17,15 @@
 /// returns the page whole. A page sinks to the emptier ones when a block comes back, and does not rise before it is full. A fresh page is opened only when a group has no other free block, because then `fits` is exact: what was promised
 /// to several groups together can be taken in any order.
 
-#include <quire/block/concepts.hpp>
-#include <quire/block/detail/memory_sizes.hpp>
-#include <quire/block/memory_usage.hpp>
-#include <quire/block/owner_hint.hpp>
-#include <quire/block/page_plan.hpp>
 #include <quire/core/checked.hpp>
 #include <quire/core/config_error.hpp>
 #include <quire/core/contract.hpp>
 #include <quire/core/types.hpp>
+#include <quire/memory/concepts.hpp>
+#include <quire/memory/detail/memory_sizes.hpp>
+#include <quire/memory/memory_usage.hpp>
+#include <quire/memory/owner_hint.hpp>
+#include <quire/memory/page_plan.hpp>
 
 #include <algorithm> // std::max, std::min
 #include <bit>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The page that blocks of several sizes cut without a rest, against a search over all pages.
-#include <quire/block/page_plan.hpp>
 #include <quire/core/config_error.hpp>
 #include <quire/core/types.hpp>
+#include <quire/memory/page_plan.hpp>
 #include <quire/model/page_fit.hpp>
 
 #include "support/catch_compat.hpp"

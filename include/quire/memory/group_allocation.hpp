@@ -4,9 +4,9 @@
 /// \file
 /// One group of a memory, as the allocation policy of that group's pool.
 
-#include <quire/block/concepts.hpp>
 #include <quire/core/contract.hpp>
 #include <quire/core/types.hpp>
+#include <quire/memory/concepts.hpp>
 
 #include <span>
 

@@ -2,14 +2,15 @@
 // Several groups out of one budget: what the concept takes and refuses, one suite for every model, and what each loses.
 #include <quire/block/block_pool.hpp>
 #include <quire/block/concepts.hpp>
-#include <quire/block/group_allocation.hpp>
-#include <quire/block/memory_usage.hpp>
-#include <quire/block/owner_hint.hpp>
-#include <quire/block/partitioned_memory.hpp>
-#include <quire/block/two_level_memory.hpp>
-#include <quire/block/uniform_memory.hpp>
 #include <quire/core/config_error.hpp>
 #include <quire/core/types.hpp>
+#include <quire/memory/concepts.hpp>
+#include <quire/memory/group_allocation.hpp>
+#include <quire/memory/memory_usage.hpp>
+#include <quire/memory/owner_hint.hpp>
+#include <quire/memory/partitioned_memory.hpp>
+#include <quire/memory/two_level_memory.hpp>
+#include <quire/memory/uniform_memory.hpp>
 
 #include "support/catch_compat.hpp"
 #include "support/counting_allocator.hpp"

@@ -11,8 +11,7 @@
 /// ```
 
 #include <quire/core/types.hpp>
-#include <quire/model/logical_block.hpp>
-#include <quire/model/position_interval.hpp>
+#include <quire/model/intervals.hpp>
 
 #include <algorithm> // std::min
 
@@ -21,7 +20,7 @@ namespace quire {
 /// Up to two intervals of positions that must stay, and the logical blocks that may go. A value of
 /// `resident_range`; in its normal form `sink_end < tail_begin` or both are 0. Of a ring only the positions
 /// mean something: its blocks are slots that are overwritten in place, and none of them is ever dead.
-struct residency {
+struct resident_blocks {
   token_pos sink_end{};   ///< [0, sink_end) stay.
   token_pos tail_begin{}; ///< [tail_begin, …) stay.
   logical_block_interval
@@ -66,7 +65,7 @@ struct residency {
   }
 
   /// Same answer.
-  friend constexpr auto operator==(residency const&, residency const&) noexcept -> bool = default;
+  friend constexpr auto operator==(resident_blocks const&, resident_blocks const&) noexcept -> bool = default;
 
 private:
   [[nodiscard]] static constexpr auto end_of(token_count length) noexcept -> token_pos { return token_pos{} + length; }

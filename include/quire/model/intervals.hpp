@@ -2,15 +2,28 @@
 #pragma once
 
 /// \file
-/// The index of a block inside one sequence, as opposed to the physical `block_id` it maps to (S14).
+/// Half-open intervals of token positions and of logical blocks.
 
-#include <quire/core/strong.hpp>
 #include <quire/core/types.hpp>
 
 namespace quire {
 
-/// Index of a block in a sequence: block j holds the positions [j·p_b, (j+1)·p_b).
-using logical_block = strong_position<block_count>;
+/// Positions [begin, end).
+struct position_interval {
+  token_pos begin{}; ///< First position inside.
+  token_pos end{};   ///< First position behind; never before `begin`.
+
+  /// Number of positions inside.
+  [[nodiscard]] constexpr auto size() const noexcept -> token_count { return end - begin; }
+  /// True if no position is inside.
+  [[nodiscard]] constexpr auto empty() const noexcept -> bool { return begin == end; }
+  /// True if \p position is inside.
+  [[nodiscard]] constexpr auto contains(token_pos position) const noexcept -> bool {
+    return begin <= position && position < end;
+  }
+  /// Same bounds.
+  friend constexpr auto operator==(position_interval const&, position_interval const&) noexcept -> bool = default;
+};
 
 /// Logical blocks [begin, end).
 struct logical_block_interval {

@@ -4,15 +4,15 @@
 /// \file
 /// A fixed share of the budget for each group.
 
-#include <quire/block/concepts.hpp>
-#include <quire/block/detail/memory_sizes.hpp>
 #include <quire/block/lifo_allocation.hpp>
-#include <quire/block/memory_usage.hpp>
-#include <quire/block/owner_hint.hpp>
 #include <quire/core/checked.hpp>
 #include <quire/core/config_error.hpp>
 #include <quire/core/contract.hpp>
 #include <quire/core/types.hpp>
+#include <quire/memory/concepts.hpp>
+#include <quire/memory/detail/memory_sizes.hpp>
+#include <quire/memory/memory_usage.hpp>
+#include <quire/memory/owner_hint.hpp>
 
 #include <cstddef>
 #include <cstdint>

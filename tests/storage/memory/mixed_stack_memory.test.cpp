@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Real mixed stacks in blocks that are really taken: what they save against one flat pool, and what two-level memory loses
 // under a load of mixed lengths. Figures: the table of KV capacities that the presets are checked against.
-#include <quire/block/owner_hint.hpp>
-#include <quire/block/partitioned_memory.hpp>
-#include <quire/block/two_level_memory.hpp>
-#include <quire/block/uniform_memory.hpp>
 #include <quire/core/types.hpp>
+#include <quire/memory/owner_hint.hpp>
+#include <quire/memory/partitioned_memory.hpp>
+#include <quire/memory/two_level_memory.hpp>
+#include <quire/memory/uniform_memory.hpp>
 #include <quire/model/cache_layout.hpp>
 #include <quire/model/capacity.hpp>
 #include <quire/model/model_spec.hpp>

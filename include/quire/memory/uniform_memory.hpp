@@ -4,13 +4,13 @@
 /// \file
 /// One size for all groups: every block is as large as the largest.
 
-#include <quire/block/concepts.hpp>
-#include <quire/block/detail/memory_sizes.hpp>
 #include <quire/block/lifo_allocation.hpp>
-#include <quire/block/memory_usage.hpp>
-#include <quire/block/owner_hint.hpp>
 #include <quire/core/contract.hpp>
 #include <quire/core/types.hpp>
+#include <quire/memory/concepts.hpp>
+#include <quire/memory/detail/memory_sizes.hpp>
+#include <quire/memory/memory_usage.hpp>
+#include <quire/memory/owner_hint.hpp>
 
 #include <algorithm> // std::equal_to, std::max_element
 #include <cstddef>
