@@ -13,6 +13,7 @@
 /// cache, which outlives them. One thread owns a cache, unless its lock policy says otherwise.
 
 #include <quire/block/concepts.hpp>
+#include <quire/block/immediate_fence.hpp>
 #include <quire/cache/admission.hpp>
 #include <quire/cache/cache_options.hpp>
 #include <quire/cache/detail/cache_abandon.hpp> // IWYU pragma: keep, definitions
@@ -25,6 +26,7 @@
 #include <quire/cache/detail/fit_groups.hpp>
 #include <quire/cache/detail/step_slot.hpp>
 #include <quire/cache/fwd.hpp>
+#include <quire/cache/group_figures.hpp>
 #include <quire/cache/lock.hpp>
 #include <quire/cache/policies.hpp> // IWYU pragma: keep, a default
 #include <quire/cache/refusal.hpp>
@@ -49,6 +51,7 @@
 #include <quire/view/batch_view.hpp>
 
 #include <algorithm>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -201,14 +204,18 @@ public:
     token_count tokens{};                      ///< q, positions to add.
     std::span<token_id const> ids{};           ///< Their ids, or empty: then `resolve` tells them later (B17).
     step_source source = step_source::compute; ///< Who brings the bytes; the plan is the same.
+    std::uint64_t user = 0;                    ///< Comes back in the result.
 
     step_item() = default;
     /// Adds the positions of \p token_ids.
-    step_item(sequence const& s, std::span<token_id const> token_ids, step_source from = step_source::compute) noexcept
-        : target{&s}, tokens{static_cast<std::uint32_t>(token_ids.size())}, ids{token_ids}, source{from} {}
+    step_item(sequence const& s, std::span<token_id const> token_ids, step_source from = step_source::compute,
+              std::uint64_t user_word = 0) noexcept
+        : target{&s}, tokens{static_cast<std::uint32_t>(token_ids.size())}, ids{token_ids}, source{from},
+          user{user_word} {}
     /// Adds \p n positions whose ids are not known yet.
-    step_item(sequence const& s, token_count n, step_source from = step_source::compute) noexcept
-        : target{&s}, tokens{n}, source{from} {}
+    step_item(sequence const& s, token_count n, step_source from = step_source::compute,
+              std::uint64_t user_word = 0) noexcept
+        : target{&s}, tokens{n}, source{from}, user{user_word} {}
   };
 
   /// A step that is planned or launched. Move-only; the destructor drops it: before launch everything is as before the
@@ -342,7 +349,17 @@ public:
       QUIRE_EXPECTS(record->generation == item.target->generation_);
       return wanted{record, item.tokens.value(), item.ids, item.source == step_source::load};
     };
-    return state_->core.plan(items.size(), item_of, timeline).map([this](slot_type* s) {
+    return state_->core.plan(items.size(), item_of, timeline).map([&](slot_type* s) {
+      for (std::size_t i = 0; i < items.size(); ++i) { // a shim: the core says it itself
+        auto& result = s->results[i];
+        result.user = items[i].user;
+        result.skipped = {};
+        if (result.status != errc::ok) { continue; }
+        for (auto at = s->view.query_start[result.row.value()]; at < s->view.query_start[result.row.value() + 1];
+             ++at) {
+          if (s->view.slot[static_cast<std::size_t>(at)] < 0) { result.skipped += token_count{1}; }
+        }
+      }
       return step_plan{state_.get(), *s};
     });
   }
@@ -357,7 +374,7 @@ public:
   /// \param until ticket of the step's work on its timeline; without one the work is over or ordered before every reader.
   /// \pre \p plan is launched and belongs to this cache. \errors errc::stale if a sequence of the step ended meanwhile:
   /// the others are committed, nothing of the ended one is published. \source S26 (4), B17
-  [[nodiscard]] auto commit(step_plan&& plan, ticket until = {}) -> expected<void> {
+  [[nodiscard]] auto commit(step_plan&& plan, ticket until) -> expected<void> {
     QUIRE_EXPECTS(plan.state_ == state_.get());
     auto& slot = plan.slot();
     QUIRE_EXPECTS(slot.phase == detail::step_phase::launched);
@@ -365,6 +382,12 @@ public:
     plan.state_ = nullptr;
     if (!state_->core.commit(slot, until)) { return refuse(errc::stale); }
     return {};
+  }
+  /// The same where work is over when the call returns.
+  [[nodiscard]] auto commit(step_plan&& plan) -> expected<void>
+    requires std::same_as<typename Policies::fence, immediate_fence>
+  {
+    return commit(std::move(plan), ticket{});
   }
 
   /// Tells ids of positions that were committed without. \errors errc::out_of_range, errc::plan_open. \source B17
@@ -465,26 +488,28 @@ public:
     guard const hold{*state_};
     return state_->core.statistics();
   }
-  /// [blocks] in the pool.
-  [[nodiscard]] auto capacity() const -> block_count { return state_->core.pool().capacity(); }
-  /// [blocks] that hold nothing.
-  [[nodiscard]] auto free_blocks() const -> block_count { return state_->core.pool().free_blocks(); }
-  /// [blocks] that hold matchable content which nobody uses.
-  [[nodiscard]] auto evictable_blocks() const -> block_count { return state_->core.evictable(); }
-  /// [blocks] that can be matched.
-  [[nodiscard]] auto cached_blocks() const -> block_count { return state_->core.index().cached(); }
-  /// [blocks] that a plan could have now: free + evictable.
-  [[nodiscard]] auto available_blocks() const -> block_count { return state_->core.available(); }
-  /// [blocks] owed to admitted sequences.
-  [[nodiscard]] auto promised_blocks() const -> block_count { return state_->core.promised(); }
-  /// [blocks] retired that wait for a ticket; draining sequences hold further ones.
-  [[nodiscard]] auto waiting_blocks() const -> block_count { return state_->core.waiting(); }
-  /// [blocks] given up with lost timelines, of the groups that keep everything.
-  [[nodiscard]] auto lost_blocks() const -> block_count { return state_->core.lost(); }
-  /// The same of layer group \p group.
-  [[nodiscard]] auto lost_blocks(group_id group) const -> block_count {
-    auto const w = state_->core.window_number(group);
-    return w ? state_->core.window(*w).lost() : state_->core.lost();
+  /// Blocks of layer group \p group, counted. \pre there is such a group
+  [[nodiscard]] auto figures(group_id group) const
+      -> group_figures { // a shim: `reserved` and `draining` are not counted
+    auto const& core = state_->core;
+    if (auto const w = core.window_number(group)) {
+      auto const& window = core.window(*w);
+      return {.capacity = window.pool().capacity(),
+              .free = window.pool().free_blocks(),
+              .evictable = window.idle(),
+              .available = window.available(),
+              .promised = block_count{window.promised()},
+              .lost = window.lost(),
+              .published = window.idle()};
+    }
+    return {.capacity = core.pool().capacity(),
+            .free = core.pool().free_blocks(),
+            .evictable = core.evictable(),
+            .available = core.available(),
+            .promised = core.promised(),
+            .waiting = core.waiting(),
+            .lost = core.lost(),
+            .published = core.index().cached()};
   }
   /// Sequences alive.
   [[nodiscard]] auto live_sequences() const -> sequence_count {
@@ -495,38 +520,16 @@ public:
   /// [tokens] of the smallest prefix that can be found again, and what every hit is a multiple of (less the last position of a
   /// whole prompt, S22): the least common multiple of the groups' block sizes. \source S29; case 59
   [[nodiscard]] auto reuse_alignment() const -> token_count { return token_count{state_->core.alignment()}; }
-  /// State of \p block in its life cycle. \pre it belongs to the pool.
-  [[nodiscard]] auto block_state_of(block_id block) const { return state_->core.pool().state(block); }
   /// [tokens] that one step may add to a sequence, within its budget.
   [[nodiscard]] auto append_limit() const -> token_count { return token_count{state_->core.append_limit()}; }
   /// Layer groups.
   [[nodiscard]] auto groups() const -> std::uint32_t {
     return static_cast<std::uint32_t>(state_->core.options().groups.size());
   }
-  /// [blocks] of layer group \p group: in its pool, free, and idle (found by matches, held by nobody).
-  [[nodiscard]] auto capacity(group_id group) const -> block_count {
-    auto const w = state_->core.window_number(group);
-    return w ? state_->core.window(*w).pool().capacity() : capacity();
-  }
-  /// See `capacity(group)`.
-  [[nodiscard]] auto free_blocks(group_id group) const -> block_count {
-    auto const w = state_->core.window_number(group);
-    return w ? state_->core.window(*w).pool().free_blocks() : free_blocks();
-  }
-  /// See `capacity(group)`.
-  [[nodiscard]] auto evictable_blocks(group_id group) const -> block_count {
-    auto const w = state_->core.window_number(group);
-    return w ? state_->core.window(*w).idle() : evictable_blocks();
-  }
-  /// [blocks] of layer group \p group that are owed to admitted sequences.
-  [[nodiscard]] auto promised_blocks(group_id group) const -> block_count {
-    auto const w = state_->core.window_number(group);
-    return w ? block_count{state_->core.window(*w).promised()} : promised_blocks();
-  }
   /// State of \p block of layer group \p group. \pre it belongs to the group's pool.
   [[nodiscard]] auto block_state_of(group_id group, block_id block) const {
     auto const w = state_->core.window_number(group);
-    return w ? state_->core.window(*w).pool().state(block) : block_state_of(block);
+    return w ? state_->core.window(*w).pool().state(block) : state_->core.pool().state(block);
   }
   /// The prefix index, to look up keys and digests; do not change it.
   [[nodiscard]] auto index() const -> index_type const& { return state_->core.index(); }

@@ -21,6 +21,8 @@ enum class step_source : std::uint8_t {
 struct step_result {
   errc status = errc::ok; ///< `ok`, or why this item is not part of the step.
   row_id row{};           ///< Row of the batch view; `none()` unless `ok`.
+  token_count skipped{};  ///< [tokens] whose write is skipped, from the first on: their ids must be the prompt's.
+  std::uint64_t user = 0; ///< What the item brought along.
 };
 
 } // namespace quire
