@@ -226,7 +226,9 @@ TEST_CASE("S18: a block that two timelines used waits for both") {
 }
 
 TEST_CASE("S18: a block that equals a published one waits for its own step, and its place for the other's") {
-  auto e = two_lines{pool_of(16)};
+  auto options = pool_of(16);
+  options.batch_buffers = 4;
+  auto e = two_lines{options};
   auto a = e.admit(ascending(6), 8);
   auto b = e.admit(ascending(6), 8); // finds nothing either
   auto const zero = e.cache.fence().issue(t0);
