@@ -98,7 +98,7 @@ public:
     allocated_ += allocations - before;
     return time;
   }
-  /// The same with the view exported to compressed rows before each launch. \returns [ns] of the exports
+  /// The same with the view exported to compressed rows after each launch. \returns [ns] of the exports
   auto export_rows() -> double {
     std::vector<std::int32_t> indptr(requests + 1);
     std::vector<std::int32_t> indices(std::size_t{requests} * (prompt_blocks + steps));
@@ -106,11 +106,11 @@ public:
     auto time = 0.0;
     for (std::uint32_t s = 0; s < steps; ++s) {
       auto plan = fixture_.cache.plan_step(items_);
+      plan->launch();
       time += nanoseconds([&] {
         keep(quire::export_csr(plan->view(), {.indptr = indptr, .indices = indices, .last_block_length = last})
                  .indices.size());
       });
-      plan->launch();
       expect(fixture_.cache.commit(std::move(*plan)).has_value(), "a commit fails");
     }
     return time;
@@ -165,8 +165,9 @@ private:
   }
   /// Caches prefixes until no block is free.
   auto fill_pool() -> void {
-    while (fixture_.cache.free_blocks().value() > 0) {
-      auto const run = std::min(what_.cached_run, fixture_.cache.free_blocks().value());
+    auto const free = [&] { return fixture_.cache.figures(quire::group_id{0}).free.value(); };
+    while (free() > 0) {
+      auto const run = std::min(what_.cached_run, free());
       auto const prompt = random_tokens(random_, std::size_t{run} * block_tokens);
       fixture_.prefill(fixture_.admit(prompt, 1), prompt); // its output is promised and never made
     }

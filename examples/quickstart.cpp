@@ -38,14 +38,15 @@ auto main() -> int {
 
   // The bytes live outside. Here: one stretch of host memory, block after block.
   auto const block = kv_cache<>::block_bytes_of(model, cache.block_tokens());
-  auto memory = std::vector<std::byte>(cache.capacity().value() * block.value());
+  auto const blocks = cache.figures(group_id{0}).capacity;
+  auto memory = std::vector<std::byte>(blocks.value() * block.value());
   host_plane const planes[] = {{.bytes = memory, .block_stride = block}};
-  host_group const groups[] = {{.blocks = cache.capacity(), .block_tokens = cache.block_tokens(), .planes = planes}};
+  host_group const groups[] = {{.blocks = blocks, .block_tokens = cache.block_tokens(), .planes = planes}};
   auto executor = host_executor<>{groups};
 
   auto const step = [&](std::initializer_list<kv_cache<>::step_item> items) {
-    auto plan = cache.plan_step(items).value(); // reserves; dropping it undoes everything
-    auto const copies = plan.launch();          // to be made before the forward pass
+    auto plan = cache.plan_step(items).value(); // reserves; dropping it gives that back
+    auto const copies = plan.launch();          // takes blocks; copies are to be made before the forward pass
     if (!executor.run(copies)) { std::abort(); }
     auto const& view = plan.view(); // backend.forward(view): slots to write, tables and lengths to read
     std::printf("  %d rows, %zu new positions, blocks to copy: %zu\n", view.rows, view.slot.size(), copies.size());

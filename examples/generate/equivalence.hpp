@@ -70,11 +70,12 @@ struct equivalence {
                           std::span<float> out) {
       auto const item = service::cache_type::step_item{*seq, tokens};
       auto plan = s.cache().plan_step({&item, 1});
+      auto const ready = plan && plan->results()[0].status == quire::errc::ok && s.net().run(plan->launch());
       auto views = std::vector<quire::batch_view>{};
-      for (std::uint32_t g = 0; plan && g < s.cache().groups(); ++g) {
+      for (std::uint32_t g = 0; ready && g < s.cache().groups(); ++g) {
         views.push_back(plan->view(quire::group_id{g}));
       }
-      if (!plan || plan->results()[0].status != quire::errc::ok || !s.net().run(plan->launch()) ||
+      if (!ready ||
           !s.net().forward({.view = plan->view(), .groups = views, .tokens = tokens, .wanted = rows, .logits = out}) ||
           !s.cache().commit(std::move(*plan))) {
         throw input_error{"a text could not be computed once more"};

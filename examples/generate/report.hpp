@@ -64,12 +64,10 @@ inline auto write_report(std::string const& path, service& s, network_shape cons
   }
   auto const stats = s.cache().statistics();
   auto const [held, unshared] = s.peak();
-  out["pool"] = {{"capacity", s.cache().capacity().value()},
-                 {"peak_held", held},
-                 {"peak_unshared", unshared},
-                 {"cached", s.cache().cached_blocks().value()},
-                 {"hit_tokens", stats.hit_tokens},
-                 {"evicted_blocks", stats.evicted_blocks},
+  auto const pool = s.cache().figures(quire::group_id{0});
+  out["pool"] = {{"capacity", pool.capacity.value()},   {"peak_held", held},
+                 {"peak_unshared", unshared},           {"cached", pool.published.value()},
+                 {"hit_tokens", stats.hit_tokens},      {"evicted_blocks", stats.evicted_blocks},
                  {"copied_blocks", stats.copied_blocks}};
   out["computed"] = work_json(s.generator().computed());
   out["recompute"] = work_json(s.generator().recompute());

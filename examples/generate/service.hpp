@@ -91,8 +91,9 @@ public:
       : options_{wanted}, words_{&words}, cache_{cache_options_of(wanted, file.shape())},
         scope_{cache_.open_scope(identity_of(file, words, wanted.retention),
                                  quire::sharing_domain::public_grant(quire::grant_id{"demo"}))},
-        memory_{file.shape(), cache_.capacity(), cache_.block_tokens()},
-        attention_{cpu_attention(file.shape(), memory_, cache_.capacity())}, network_{file, attention_},
+        memory_{file.shape(), cache_.figures(quire::group_id{0}).capacity, cache_.block_tokens()},
+        attention_{cpu_attention(file.shape(), memory_, cache_.figures(quire::group_id{0}).capacity)},
+        network_{file, attention_},
         generator_{
             cache_, network_, {.chunk = quire::token_count{wanted.chunk}, .draft = quire::token_count{wanted.draft}}} {
     for (auto const& prompt : wanted.prompts) { stories_.push_back({prompt, words.encode(prompt)}); }
@@ -132,7 +133,7 @@ public:
 
   /// How many sequences hold each block of \p group now.
   [[nodiscard]] auto holders(quire::group_id group = quire::group_id{0}) const -> std::vector<std::uint32_t> {
-    auto out = std::vector<std::uint32_t>(cache_.capacity(group).value());
+    auto out = std::vector<std::uint32_t>(cache_.figures(group).capacity.value());
     for (auto const id : generator_.running()) {
       for (auto const block : generator_.sequence_of(id)->blocks(group)) {
         if (block) { ++out[block.value()]; }

@@ -90,9 +90,10 @@ public:
   /// Computes what was not found of the prompt that was admitted last, in steps of at most `chunk` tokens.
   auto prefill(sequence const& s) -> void {
     for (auto rest = prompt_of_.subspan(s.cached().value()); !rest.empty();) {
-      auto const item = step_item{s, rest.first(std::min<std::size_t>(rest.size(), chunk))};
+      auto const part = rest.first(std::min<std::size_t>(rest.size(), chunk));
+      auto const item = step_item{s, part};
       step({&item, 1});
-      rest = rest.subspan(item.ids.size());
+      rest = rest.subspan(part.size());
     }
   }
 
@@ -133,8 +134,9 @@ public:
   /// Takes a reading of the blocks, valid for \p weight (a request, or seconds).
   auto sample(double weight) -> void {
     auto const extra = options_.whole ? 1U : 0U; // the block of the last position
-    auto const filled = cache_.capacity().value() - cache_.free_blocks().value() - extra;
-    auto const in_use = cache_.capacity().value() - cache_.available_blocks().value() - extra;
+    auto const now = cache_.figures(quire::group_id{0});
+    auto const filled = (now.capacity - now.free).value() - extra;
+    auto const in_use = (now.capacity - now.available).value() - extra;
     result_.peak_blocks = std::max(result_.peak_blocks, filled);
     result_.peak_in_use = std::max(result_.peak_in_use, in_use);
     result_.mean_blocks += weight * filled;

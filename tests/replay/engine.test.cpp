@@ -59,12 +59,13 @@ auto run_checked(replay::trace const& t, replay::run_options const& options) -> 
   INFO((audit ? "" : audit.error()));
   REQUIRE(audit.has_value());
   REQUIRE(e.cache().live_sequences() == quire::sequence_count{0});
-  REQUIRE(e.cache().promised_blocks() == quire::block_count{0});
-  REQUIRE(e.cache().available_blocks() == e.cache().capacity());
+  auto const left = e.cache().figures(quire::group_id{0});
+  REQUIRE(left.promised == quire::block_count{0});
+  REQUIRE(left.available == left.capacity);
   REQUIRE(e.cache().statistics().partitioned());
   REQUIRE(result.requests + result.refused == t.requests.size());
   REQUIRE(result.peak_blocks <= options.blocks);
-  REQUIRE(result.evictions + e.cache().cached_blocks().value() == result.published);
+  REQUIRE(result.evictions + left.published.value() == result.published);
   return result;
 }
 

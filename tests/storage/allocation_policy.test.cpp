@@ -250,7 +250,7 @@ TEST_CASE("no_allocation: a cache without memory refuses everybody") {
   auto cache = kv_cache<allocating<no_allocation>>{pool_of(4)};
   auto const scope = cache.open_scope(compute_identity{some_fields()}, domain_of("tenant"));
   auto const prompt = ascending(3);
-  CHECK(cache.available_blocks() == block_count{0});
+  CHECK(cache.figures(group_id{0}).available == block_count{0});
   auto wanted = admit_request{};
   wanted.scope = scope;
   wanted.prompt = prompt;

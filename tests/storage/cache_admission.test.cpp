@@ -43,7 +43,7 @@ TEST_CASE("S17: reserve_all sets the whole budget aside") {
   auto a = e.serve(ascending(5, 100), 7); // 12 positions = 3 blocks
   CHECK(figures_of(e.cache) == figures{6, 0, 1, 1, 0});
   auto b = e.admit(ascending(4, 200), 8); // 3 more
-  CHECK(e.cache.promised_blocks() == block_count{4});
+  CHECK(e.now().promised == block_count{4});
   auto const refused = e.ask(ascending(9, 300), 3); // 3 blocks beside 4 promised of 6
   REQUIRE_FALSE(refused.has_value());
   CHECK(refused.error().code == errc::no_blocks);
@@ -60,11 +60,11 @@ TEST_CASE("S17: reserve_all sets the whole budget aside") {
 TEST_CASE("S17: an idle prefix counts as room, and attaching it takes that room") {
   auto e = engine<>{pool_of(4)};
   e.keep(ascending(9)); // 2 idle blocks
-  CHECK(e.cache.available_blocks() == block_count{4});
+  CHECK(e.now().available == block_count{4});
   auto a = e.admit(joined(ascending(8), {50}), 7); // 16 positions = 4 blocks, 2 of them attached
   CHECK(a.seq.cached() == token_count{8});
-  CHECK(e.cache.available_blocks() == block_count{2});
-  CHECK(e.cache.promised_blocks() == block_count{2});
+  CHECK(e.now().available == block_count{2});
+  CHECK(e.now().promised == block_count{2});
   CHECK_FALSE(e.ask(text{1, 2, 3, 4, 60}).has_value()); // even one block more would not fit
 }
 
@@ -132,8 +132,8 @@ TEST_CASE("S17: under reserve_all every admitted request finishes without preemp
         }
       }
       CHECK(done + never == 25);
-      CHECK(e.cache.available_blocks() == e.cache.capacity()); // nothing leaked
-      CHECK(e.cache.promised_blocks() == block_count{0});
+      CHECK(e.now().available == e.now().capacity); // nothing leaked
+      CHECK(e.now().promised == block_count{0});
     }
   }
 }
@@ -220,7 +220,7 @@ TEMPLATE_TEST_CASE("S17: under optimistic and watermark admission the oldest fin
     }
     CHECK(done.size() == 12);
     CHECK(e.cache.statistics().preemptions == static_cast<std::uint64_t>(preempted));
-    CHECK(e.cache.available_blocks() == e.cache.capacity());
+    CHECK(e.now().available == e.now().capacity);
   }
 }
 
@@ -295,13 +295,65 @@ TEST_CASE("S17: an item that cannot be served is left out and changes nothing, t
   CHECK(planned->results()[2].status == errc::ok);
   CHECK(planned->results()[2].row == row_id{1});
   CHECK(planned->results()[3].status == errc::duplicate_item);
+  planned->launch();
   CHECK(b.seq.blocks().empty());
   CHECK(planned->view().rows == 2);
-  planned->launch();
   CHECK(e.cache.commit(std::move(*planned)).has_value());
   check(e.cache);
   CHECK(a.seq.length() == token_count{8});
   CHECK(b.seq.length() == token_count{0});
+}
+
+TEST_CASE("S18: an answer brings back what its item brought along, and says whose writes are skipped") {
+  auto e = engine<>{pool_of(16)};
+  e.keep(ascending(8));
+  auto hit = e.admit(ascending(8), 4);
+  auto fresh = e.admit(ascending(3, 100), 4);
+  auto const ids = std::vector{text{8}, ascending(3, 100)};
+  auto const items = std::vector<engine<>::step_item>{{hit.seq, ids[0], step_source::compute, 7},
+                                                      {fresh.seq, token_count{99}, step_source::compute, 8},
+                                                      {fresh.seq, ids[1]}};
+  auto const planned = e.cache.plan_step(items);
+  REQUIRE(planned.has_value());
+  auto const results = planned->results();
+  REQUIRE(results.size() == 3);
+  CHECK(results[0].user == 7);
+  CHECK(results[0].skipped == token_count{1});
+  CHECK(results[1].status == errc::over_budget);
+  CHECK(results[1].user == 8);
+  CHECK(results[1].skipped == token_count{0});
+  CHECK(results[2].user == 0);
+  CHECK(results[2].skipped == token_count{0});
+}
+
+TEST_CASE("S17: a plan that is not launched reserves: nothing is taken, and nobody else may have it") {
+  auto e = engine<admitting<optimistic>>{pool_of(6)};
+  e.keep(ascending(9));                    // 2 idle blocks, 4 free ones
+  auto r = e.admit(ascending(20, 100), 4); // 5 blocks now
+  auto const before = e.now();
+  auto const all = ascending(20, 100);
+  {
+    auto const planned = e.plan({{&r, all}});
+    auto const f = e.now();
+    CHECK(f.free == before.free);           // NEWCORE
+    CHECK(f.evictable == before.evictable); // NEWCORE
+    CHECK(f.published == before.published); // NEWCORE
+    CHECK(f.reserved == block_count{5});    // NEWCORE
+    CHECK(f.available == block_count{1});
+    CHECK(r.seq.blocks().empty());                              // NEWCORE
+    CHECK_FALSE(e.ask(ascending(5, 200)).has_value());          // 2 blocks beside 5 reserved of 6
+    CHECK_FALSE(e.ask(joined(ascending(8), {50})).has_value()); // pins 2 idle ones and needs a third
+  }
+  CHECK(e.now() == before);
+  auto planned = e.plan({{&r, all}});
+  e.execute(planned, {{&r, all}});
+  CHECK(e.now().reserved == block_count{0}); // taken now
+  CHECK(e.now().free == block_count{0});
+  CHECK(e.now().evictable == block_count{1});
+  CHECK(e.now().published == block_count{1});
+  CHECK(r.seq.blocks().size() == 5);
+  e.commit(std::move(planned), {{&r, all}});
+  e.read(r);
 }
 
 TEST_CASE("case 106: matched blocks are pinned before anything is allocated, and count as taken") {
@@ -312,7 +364,7 @@ TEST_CASE("case 106: matched blocks are pinned before anything is allocated, and
   auto const refused = e.ask(prompt);
   REQUIRE_FALSE(refused.has_value());
   CHECK(refused.error().code == errc::no_blocks);
-  CHECK(e.cache.cached_blocks() == block_count{3}); // nothing of the match was evicted
+  CHECK(e.now().published == block_count{3}); // nothing of the match was evicted
   CHECK(e.cache.statistics().evicted_blocks == 0);
   e.release(other);
   auto r = e.serve(prompt);
@@ -325,7 +377,7 @@ TEST_CASE("case 107: a block that work in flight still holds is no victim, and b
   auto r = e.serve(ascending(8), 8); // both blocks are published and in use
   auto const refused = e.ask(ascending(13, 100));
   REQUIRE_FALSE(refused.has_value());
-  CHECK(e.cache.evictable_blocks() == block_count{0});
+  CHECK(e.now().evictable == block_count{0});
   e.release(r);
   CHECK(e.ask(ascending(13, 100)).has_value());
 }

@@ -39,6 +39,15 @@ static_assert(!std::is_copy_constructible_v<engine<>::step_plan> &&
 static_assert(std::is_nothrow_destructible_v<engine<>::sequence> &&
               std::is_nothrow_destructible_v<engine<>::step_plan>);
 
+// Behind a fence nobody can forget the ticket, and an item is what it was made from.
+struct ticketed : default_policies {
+  using fence = ticket_fence<1>;
+};
+template <class Cache>
+concept commits_without_ticket =
+    requires(Cache& cache, typename Cache::step_plan plan) { cache.commit(std::move(plan)); };
+static_assert(commits_without_ticket<kv_cache<>> && !commits_without_ticket<kv_cache<ticketed>>);
+
 // Backdoor for the tests of the audit: what a caller must never do.
 template <class Cache>
 auto broken_into(Cache const& cache) -> typename Cache::index_type& {
@@ -73,11 +82,11 @@ TEST_CASE("S24: a handle that is assigned to gives back what it held") {
   auto e = engine<>{pool_of(8)};
   auto first = e.serve(ascending(6), 4);
   auto second = e.serve(ascending(6, 100), 4);
-  CHECK(e.cache.free_blocks() == block_count{4});
+  CHECK(e.now().free == block_count{4});
   first.seq = std::move(second.seq);
   check(e.cache);
   CHECK(e.cache.live_sequences() == sequence_count{1});
-  CHECK(e.cache.free_blocks() == block_count{5}); // the partial block of the first one
+  CHECK(e.now().free == block_count{5}); // the partial block of the first one
   CHECK(first.seq.length() == token_count{6});
 }
 
@@ -100,15 +109,16 @@ TEST_CASE("B12: a handle of another cache is caught at the faulty call") {
   mine.step({{&w, {4}}}); // and no plan is left open here
 }
 
-TEST_CASE("B12: a step item without a sequence is caught, and the plan that was begun is undone") {
+TEST_CASE("B12: a step item of a used-up sequence is caught, and the plan that was begun is undone") {
   auto e = engine<>{pool_of(8)};
   auto r = e.serve(ascending(3), 8);
-  auto const before = figures_of(e.cache);
+  auto const before = e.now();
   auto const ids = text{4, 5};
-  auto const items = std::vector<engine<>::step_item>{{r.seq, ids}, {}};
+  auto const nobody = engine<>::sequence{};
+  auto const items = std::vector<engine<>::step_item>{{r.seq, ids}, {nobody, ids}};
   CHECK_THROWS_AS(e.cache.plan_step(items), contract_violation);
   check(e.cache);
-  CHECK(figures_of(e.cache) == before);
+  CHECK(e.now() == before);
   CHECK(r.seq.blocks().size() == 1);
   e.step({{&r, {4, 5}}});
 }
@@ -119,6 +129,8 @@ TEST_CASE("B12: a plan of another cache, a plan that was used, and the wrong ord
   auto r = other.serve(ascending(3), 8);
   auto planned = other.plan({{&r, {4}}});
   CHECK_THROWS_AS(other.cache.commit(std::move(planned)), contract_violation); // not launched
+  CHECK_THROWS_AS(planned.view(), contract_violation);                         // NEWCORE
+  CHECK_THROWS_AS(planned.view(group_id{0}), contract_violation);              // NEWCORE
   planned.launch();
   CHECK_THROWS_AS(planned.launch(), contract_violation); // launched already
   CHECK_THROWS_AS(mine.cache.commit(std::move(planned)), contract_violation);
@@ -137,7 +149,9 @@ TEST_CASE("B12: a plan of another cache, a plan that was used, and the wrong ord
 
 TEST_CASE("B12: a block or a scope that does not exist is caught") {
   auto e = engine<>{pool_of(8)};
-  CHECK_THROWS_AS(e.cache.block_state_of(block_id{8}), contract_violation);
+  CHECK_THROWS_AS(e.cache.block_state_of(group_id{0}, block_id{8}), contract_violation);
+  CHECK_THROWS_AS(e.cache.block_state_of(group_id{1}, block_id{0}), contract_violation);
+  CHECK_THROWS_AS(e.cache.figures(group_id{1}), contract_violation);
   auto wanted = admit_request{};
   auto const prompt = ascending(3);
   wanted.scope = scope_number{7};

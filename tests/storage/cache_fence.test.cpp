@@ -69,14 +69,14 @@ TEST_CASE("S18: what was truncated away waits in limbo, private or shared") {
   auto const until = e.cache.fence().issue(t0);
   e.prefill(r, ascending(14), until);
   e.truncate(r, 12);
-  CHECK(e.cache.waiting_blocks() == block_count{1});
-  CHECK(e.cache.free_blocks() == block_count{4});
+  CHECK(e.now().waiting == block_count{1});
+  CHECK(e.now().free == block_count{4});
   e.truncate(r, 4);
-  CHECK(e.cache.evictable_blocks() == block_count{0}); // the step in flight may read blocks 1 and 2
+  CHECK(e.now().evictable == block_count{0}); // the step in flight may read blocks 1 and 2
   complete(e, until);
-  CHECK(e.cache.waiting_blocks() == block_count{0});
-  CHECK(e.cache.free_blocks() == block_count{5});
-  CHECK(e.cache.evictable_blocks() == block_count{2});
+  CHECK(e.now().waiting == block_count{0});
+  CHECK(e.now().free == block_count{5});
+  CHECK(e.now().evictable == block_count{2});
 }
 
 TEST_CASE("S18: the source of a copy is kept until the copy is done") {
@@ -88,10 +88,10 @@ TEST_CASE("S18: the source of a copy is kept until the copy is done") {
   auto const until = e.cache.fence().issue(t0);
   e.step({{&r, {70}}}, until);
   CHECK(r.seq.blocks()[1] != source);
-  CHECK(e.cache.block_state_of(source) == block_state::published);
-  CHECK(e.cache.evictable_blocks() == block_count{0});
+  CHECK(e.cache.block_state_of(group_id{0}, source) == block_state::published);
+  CHECK(e.now().evictable == block_count{0});
   complete(e, until);
-  CHECK(e.cache.evictable_blocks() == block_count{1});
+  CHECK(e.now().evictable == block_count{1});
 }
 
 TEST_CASE("S18: two steps in flight retire blocks under two tickets") {
@@ -110,11 +110,11 @@ TEST_CASE("S18: two steps in flight retire blocks under two tickets") {
   check(e.cache);
   CHECK(e.cache.commit(std::move(second), two).error() == errc::stale);
   check(e.cache);
-  CHECK(e.cache.free_blocks() == block_count{14});
+  CHECK(e.now().free == block_count{14});
   complete(e, one);
-  CHECK(e.cache.free_blocks() == block_count{15});
+  CHECK(e.now().free == block_count{15});
   complete(e, two);
-  CHECK(e.cache.free_blocks() == block_count{16});
+  CHECK(e.now().free == block_count{16});
 }
 
 TEST_CASE("S18: a launched plan that is dropped retires its blocks under a ticket issued then") {
@@ -125,10 +125,10 @@ TEST_CASE("S18: a launched plan that is dropped retires its blocks under a ticke
     e.execute(planned, {{&r, ascending(6)}});
   }
   check(e.cache);
-  CHECK(e.cache.waiting_blocks() == block_count{2});
-  CHECK(e.cache.free_blocks() == block_count{2});
+  CHECK(e.now().waiting == block_count{2});
+  CHECK(e.now().free == block_count{2});
   complete(e, e.cache.fence().issued(t0));
-  CHECK(e.cache.free_blocks() == block_count{4});
+  CHECK(e.now().free == block_count{4});
 }
 
 TEST_CASE("S18: views stand until their tickets are reached, and a further step is refused") {
@@ -154,17 +154,16 @@ TEST_CASE("S18: views stand until their tickets are reached, and a further step 
 TEST_CASE("S18: a view does not change while other steps run, whatever happens to its requests") {
   auto options = pool_of(64);
   options.batch_buffers = 3;
-  auto e = one_line{options};
+  auto e = two_lines{options};
   auto a = e.serve(ascending(6, 100), 20);
   auto b = e.serve(ascending(9, 200), 20);
-  auto const work = std::vector<one_line::work>{{&a, {1}}, {&b, {2}}};
-  auto planned = e.plan(work);
+  auto const work = std::vector<two_lines::work>{{&a, {1}}, {&b, {2}}};
+  auto planned = e.plan(work, t1);
+  e.execute(planned, work);
   auto const view = planned.view();
   auto const before = snapshot{view};
-  e.execute(planned, work);
-  auto const until = e.cache.fence().issue(t0);
-  e.commit(std::move(planned), work, until);
-  auto c = e.serve(ascending(13, 300), 20); // other tables, another order, forks, ends
+  e.commit(std::move(planned), work, e.cache.fence().issue(t1)); // not over until the end
+  auto c = e.serve(ascending(13, 300), 20); // on the other timeline: other tables, another order, forks, ends
   for (token_id t = 0; t < 6; ++t) {
     e.step({{&c, {t}}, {&b, {t}}});
     CHECK(snapshot{view} == before);
@@ -193,7 +192,7 @@ TEST_CASE("S18: content of another timeline is waited for, in order, before it i
   e.forward(planned.view(), 0, {&b, {9}});
   e.commit(std::move(planned), {{&b, {9}}});
   auto moved = e.plan({{&a, {10}}}, t0); // a changes its timeline
-  REQUIRE(moved.launch().size() == 1);
+  REQUIRE(moved.launch().size() == 1);   // its own work of the other timeline
   e.forward(moved.view(), 0, {&a, {10}});
   e.commit(std::move(moved), {{&a, {10}}});
   complete(e, until, t1);
@@ -210,20 +209,47 @@ TEST_CASE("S18: a block that two timelines used waits for both") {
     auto const one = e.cache.fence().issue(t1);
     e.step({{&r, {7}}}, one, t1);
     e.truncate(r, 4); // block 1 was used on both
-    CHECK(e.cache.waiting_blocks() == block_count{1});
+    CHECK(e.now().waiting == block_count{1});
     if (order == 0) {
       complete(e, zero, t0);
     } else {
       complete(e, one, t1);
     }
-    CHECK(e.cache.waiting_blocks() == block_count{1});
+    CHECK(e.now().waiting == block_count{1});
     if (order == 0) {
       complete(e, one, t1);
     } else {
       complete(e, zero, t0);
     }
-    CHECK(e.cache.waiting_blocks() == block_count{0});
+    CHECK(e.now().waiting == block_count{0});
   }
+}
+
+TEST_CASE("S18: a block that equals a published one waits for its own step, and its place for the other's") {
+  auto options = pool_of(16);
+  options.batch_buffers = 4;
+  auto e = two_lines{options};
+  auto a = e.admit(ascending(6), 8);
+  auto b = e.admit(ascending(6), 8); // finds nothing either
+  auto const zero = e.cache.fence().issue(t0);
+  e.prefill(a, ascending(6), zero, t0);
+  auto const one = e.cache.fence().issue(t1);
+  e.prefill(b, ascending(6), one, t1);
+  CHECK(b.seq.blocks()[0] == a.seq.blocks()[0]); // NEWCORE
+  CHECK(e.now().waiting == block_count{1});      // NEWCORE
+  CHECK(e.now().free == block_count{12});
+  {
+    auto planned = e.plan({{&b, {7}}}, t1); // reads from now on what timeline 0 may still be writing
+    auto const actions = planned.launch();
+    CHECK(actions.size() == 1);                                                 // NEWCORE
+    CHECK((!actions.empty() && actions.front() == action::wait_for(t0, zero))); // NEWCORE
+  }
+  complete(e, one, t1);
+  CHECK(e.now().waiting == block_count{0});
+  CHECK(e.now().free == block_count{13}); // NEWCORE
+  complete(e, zero, t0);
+  auto quiet = e.plan({{&b, {7}}}, t1);
+  CHECK(quiet.launch().empty());
 }
 
 TEST_CASE("case 41: blocks of a cancelled request in flight go to nobody until they are drained") {
@@ -250,7 +276,7 @@ TEST_CASE("case 39: a completion that came before the cancel frees at once") {
   e.cache.fence().complete(t0, until);
   e.cache.cancel(std::move(a.seq));
   check(e.cache);
-  CHECK(e.cache.available_blocks() == block_count{4});
+  CHECK(e.now().available == block_count{4});
 }
 
 TEST_CASE("case 40: completions that are told twice or late change nothing") {
@@ -262,11 +288,11 @@ TEST_CASE("case 40: completions that are told twice or late change nothing") {
   e.step({{&a, {7}}}, second);
   e.release(a);
   complete(e, first);
-  CHECK(e.cache.free_blocks() == block_count{6});
+  CHECK(e.now().free == block_count{6});
   complete(e, first);
-  CHECK(e.cache.free_blocks() == block_count{6});
+  CHECK(e.now().free == block_count{6});
   complete(e, second);
   complete(e, first);
-  CHECK(e.cache.free_blocks() == block_count{7});
-  CHECK(e.cache.evictable_blocks() == block_count{1});
+  CHECK(e.now().free == block_count{7});
+  CHECK(e.now().evictable == block_count{1});
 }

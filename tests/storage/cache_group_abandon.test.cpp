@@ -44,9 +44,7 @@ void finish(engine& e, engine::request& r, text const& ids, timeline_id t = t0) 
 void begin(engine& e, engine::request& r, text const& ids, timeline_id t = t0) {
   e.step({{&r, ids}}, e.cache.fence().issue(t), t);
 }
-auto lost(engine& e) -> std::vector<std::uint32_t> {
-  return {e.cache.lost_blocks(group(0)).value(), e.cache.lost_blocks(group(1)).value()};
-}
+auto lost(engine& e) -> std::vector<std::uint32_t> { return {e.now(0).lost.value(), e.now(1).lost.value()}; }
 using counts = std::vector<std::uint32_t>;
 } // namespace
 
@@ -106,8 +104,8 @@ TEST_CASE("S18: whoever attached window blocks that a lost timeline never finish
   quire_test::check(e.cache);
   CHECK(writer.seq.length() == token_count{0});
   CHECK(reader.seq.length() == token_count{0});
-  CHECK(e.cache.cached_blocks() == block_count{0});
-  CHECK(e.cache.evictable_blocks(group(1)) == block_count{0});
+  CHECK(e.now().published == block_count{0});
+  CHECK(e.now(1).evictable == block_count{0});
   reader.tokens.clear();
   finish(e, reader, ascending(9), t1);
 }
@@ -124,8 +122,8 @@ TEST_CASE("S18: what ended or was given up on a lost timeline is never used agai
   REQUIRE(e.cache.abandon(t0).has_value());
   quire_test::check(e.cache);
   CHECK(lost(e) == counts{5, 5}); // two and three of each
-  CHECK(e.cache.free_blocks(group(1)) == block_count{11});
-  CHECK(e.cache.waiting_blocks() == block_count{0});
+  CHECK(e.now(1).free == block_count{11});
+  CHECK(e.now().waiting == block_count{0});
   e.keep(ascending(8)); // life goes on
 }
 
@@ -200,11 +198,11 @@ TEST_CASE("S18: what another timeline still reads waits for it, although its seq
   REQUIRE(e.cache.abandon(t0).has_value());
   quire_test::check(e.cache);
   CHECK(r.seq.length() == token_count{0});
-  CHECK(e.cache.evictable_blocks() == block_count{0});         // the reader is still at it
-  CHECK(e.cache.evictable_blocks(group(1)) == block_count{1}); // block 0, which it does not see
+  CHECK(e.now().evictable == block_count{0});  // the reader is still at it
+  CHECK(e.now(1).evictable == block_count{1}); // block 0, which it does not see
   e.cache.fence().complete(t1, reads);
   e.cache.reclaim();
   quire_test::check(e.cache);
-  CHECK(e.cache.evictable_blocks() == block_count{2});
-  CHECK(e.cache.evictable_blocks(group(1)) == block_count{2});
+  CHECK(e.now().evictable == block_count{2});
+  CHECK(e.now(1).evictable == block_count{2});
 }

@@ -45,7 +45,7 @@ void press(engine& e, std::size_t length) {
 TEST_CASE("case 37: what hung on a prefix and belongs to somebody else now is not freed with the prefix") {
   auto e = engine{groups_of(5, {group_of({}), group_of(window_of(100), 9, 2)})};
   e.keep(ascending(9)); // two lead blocks, four window blocks hang on them, two on each
-  REQUIRE(e.figures(1) == quire_test::group_figures{5, 4, 0});
+  REQUIRE(e.figures(1) == quire_test::short_figures{5, 4, 0});
   auto const prompt = ascending(11, 500);
   auto wanted = e.wanted(prompt, 4);
   wanted.reuse = reuse_rule::none;
@@ -53,13 +53,13 @@ TEST_CASE("case 37: what hung on a prefix and belongs to somebody else now is no
   REQUIRE(got.has_value());
   auto r = engine::request{std::move(*got), {}};
   e.prefill(r, prompt); // six window blocks: five free ones, and the deepest that hangs; three lead blocks are free
-  CHECK(e.cache.cached_blocks() == block_count{2});
-  CHECK(e.figures(1) == quire_test::group_figures{0, 3, 3});
+  CHECK(e.now().published == block_count{2});
+  CHECK(e.figures(1) == quire_test::short_figures{0, 3, 3});
   e.step({{&r, {1}}});
   e.step(
       {{&r, {2}}}); // takes the deeper lead block, on which the one that is in use here hung, and the next window block
-  CHECK(e.cache.cached_blocks() == block_count{1});
-  CHECK(e.figures(1) == quire_test::group_figures{0, 2, 2});
+  CHECK(e.now().published == block_count{1});
+  CHECK(e.figures(1) == quire_test::short_figures{0, 2, 2});
   e.step({{&r, {3}}}); // reads all it may see
   e.step({{&r, {4}}});
 }
@@ -70,7 +70,7 @@ TEST_CASE("case 54: a hit that is one block shorter is searched anew, it needs a
   auto const prompt = ascending(9);
   e.keep(prompt); // idle: 0, 1, 2, 3 and one block is free again with the private one
   press(e, 7);    // four blocks: two free, and the longest idle, 0 and 1
-  REQUIRE(e.cache.evictable_blocks(group(1)) == block_count{2});
+  REQUIRE(e.now(1).evictable == block_count{2});
   CHECK(e.hit(prompt) == 8);                        // A and B
   CHECK(e.hit(joined(head(prompt, 7), {-1})) == 0); // 6 would need block 1 and A
   CHECK(e.hit(prompt) == 8);
@@ -103,7 +103,7 @@ TEST_CASE("case 55: sessions in turn keep their windows while there is room, and
   SECTION("blocks that nobody can find are taken first, then the front of whoever waits longest") {
     auto e = engine{groups_of(256, {group_of({}), group_of(window_of(9), 16)})};
     for (std::size_t i = 0; i < 4; ++i) { static_cast<void>(turn(e, sessions, i)); }
-    CHECK(e.cache.evictable_blocks(group(1)) == block_count{15});                          // of four times four
+    CHECK(e.now(1).evictable == block_count{15});                                          // of four times four
     for (std::size_t i = 0; i < 4; ++i) { CHECK(e.hit(joined(sessions[i], {-1})) == 16); } // two blocks serve each
   }
   SECTION("with less room the sessions that wait longest lose their windows, not all of them") {
@@ -150,6 +150,7 @@ TEST_CASE("case 58: every group counts in blocks of its own size") {
   auto r = e.admit(wanted).value();
   auto const items = std::vector{kv_cache<>::step_item{r, prompt}};
   auto plan = e.plan_step(items).value();
+  static_cast<void>(plan.launch());
   CHECK(plan.view(group(0)).block_tokens == 128);
   CHECK(plan.view(group(1)).block_tokens == 2176);
   CHECK(plan.view(group(0)).blocks_of_row(0).size() == 782);
@@ -158,7 +159,6 @@ TEST_CASE("case 58: every group counts in blocks of its own size") {
   CHECK(last.block == r.blocks(group(1))[45]); // (100096 − 1) / 2176
   CHECK(last.offset == token_count{100'095 - 45 * 2176});
   CHECK(plan.view(group(1)).slot[100'095] == std::int64_t{last.block.value()} * 2176 + last.offset.value());
-  static_cast<void>(plan.launch());
   REQUIRE(e.commit(std::move(plan)).has_value());
   CHECK(r.blocks(group(1))[44] != block_id::none()); // the next window of 4096 begins at 96001, in block 44
   CHECK(r.blocks(group(1))[43] == block_id::none());
@@ -179,7 +179,7 @@ TEST_CASE("case 59: the smallest prefix that can be found again is a figure that
   CHECK(engine{groups_of(64, {group_of(window_of(4), 8, 6)})}.cache.reuse_alignment() == token_count{12});
 }
 
-TEST_CASE("case 60: an append that begins at the border of a block has all its blocks before it runs, and none after "
+TEST_CASE("case 60: an append that begins at the border of a block has all its blocks when it runs, and none after "
           "it is cut") {
   for (auto const unit : {1U, 2U, 4U, 8U}) {
     auto e = engine{groups_of(64, {group_of({}), group_of(window_of(5), 64, unit), group_of(chunks_of(8), 64, unit)})};
@@ -188,6 +188,7 @@ TEST_CASE("case 60: an append that begins at the border of a block has all its b
     for (token_id t = 0; t < 12; ++t) {
       auto const items = std::vector<engine::work>{{&r, {t, -1, -2}}}; // one token and a look-ahead of two
       auto planned = e.plan(items);
+      e.execute(planned, items);
       auto const end = r.seq.length().value() + 3;
       for (std::uint32_t g = 0; g < 3; ++g) {
         auto const& view = planned.view(group(g));
@@ -199,7 +200,6 @@ TEST_CASE("case 60: an append that begins at the border of a block has all its b
           REQUIRE(view.slot[k] == std::int64_t{place.block.value()} * e.unit(g) + place.offset.value());
         }
       }
-      e.execute(planned, items);
       e.commit(std::move(planned), items);
       e.truncate(r, end - 2);
       for (std::uint32_t g = 0; g < 3; ++g) {
@@ -236,9 +236,9 @@ TEST_CASE("case 66: prefill and decode keep the same positions of a window, and 
     for (token_id t = 0; t < 10; ++t) {
       auto const items = std::vector<engine::work>{{&r, {t}}};
       auto planned = e.plan(items);
+      e.execute(planned, items);
       auto const cells = planned.view(group(1)).blocks_of_row(0);
       REQUIRE(std::count_if(cells.begin(), cells.end(), [](std::int32_t c) { return c != -1; }) == 128);
-      e.execute(planned, items);
       e.commit(std::move(planned), items);
       REQUIRE(e.count_held(r, 1) == 127);
     }
@@ -253,6 +253,7 @@ TEST_CASE("case 67: what a window keeps is read at the position that it was writ
   for (token_id t = 0; r.seq.length().value() < 30; ++t) {
     auto const items = std::vector<engine::work>{{&r, {t}}};
     auto planned = e.plan(items);
+    e.execute(planned, items);
     auto const& view = planned.view(group(1));
     auto const query = view.position[0];
     REQUIRE(query == static_cast<std::int32_t>(r.tokens.size()));
@@ -262,7 +263,6 @@ TEST_CASE("case 67: what a window keeps is read at the position that it was writ
       auto const place = view.locate(0, token_pos{static_cast<std::uint32_t>(p)});
       REQUIRE(written[place.block.value() * 2U + place.offset.value()] == p);
     }
-    e.execute(planned, items);
     e.commit(std::move(planned), items);
   }
 }

@@ -197,15 +197,15 @@ TEST_CASE("S27: what a running window has given up stays reusable until it is ev
   auto const prompt = ascending(17);
   auto r = e.serve(prompt);
   CHECK(e.held(r, 1) == std::vector<bool>{false, false, false, true, true});
-  CHECK(e.cache.evictable_blocks(group(1)) == block_count{3});
-  CHECK(e.cache.free_blocks(group(1)) == block_count{3});
+  CHECK(e.now(1).evictable == block_count{3});
+  CHECK(e.now(1).free == block_count{3});
   {
     auto early = e.admit(joined(head(prompt, 8), {-1, -2}));
     CHECK(early.seq.cached() == token_count{8});
-    CHECK(e.cache.evictable_blocks(group(1)) == block_count{2}); // block 1 is in use again
+    CHECK(e.now(1).evictable == block_count{2}); // block 1 is in use again
     e.prefill(early, joined(head(prompt, 8), {-1, -2}));
   }
-  CHECK(e.cache.evictable_blocks(group(1)) == block_count{3});
+  CHECK(e.now(1).evictable == block_count{3});
   auto const other = ascending(13, 500); // four blocks: three are free, so that one goes, the longest idle: block 0
   auto second = e.serve(other);
   CHECK(e.hit(joined(head(prompt, 4), {-1})) == 0);
@@ -219,11 +219,11 @@ TEST_CASE("S29: a window tail is evicted while the full prefix stays, and the hi
   auto const prompt = ascending(17);
   e.keep(prompt);                                   // idle in this order: 0, 1, 2, 3
   CHECK(e.hit(joined(head(prompt, 8), {-1})) == 8); // now 0, 2, 3, 1
-  CHECK(e.cache.evictable_blocks(group(1)) == block_count{4});
+  CHECK(e.now(1).evictable == block_count{4});
   press(e, 19, 1000); // five blocks: four free, one victim: 0
   CHECK(e.hit(prompt) == 16);
   press(e, 23, 2000); // six: 2 goes as well, the tail of 16 was used last
-  CHECK(e.cache.evictable_blocks(group(1)) == block_count{2});
+  CHECK(e.now(1).evictable == block_count{2});
   CHECK(e.hit(joined(head(prompt, 12), {-1})) == 8);
   CHECK(e.hit(joined(head(prompt, 4), {-1})) == 0);
   CHECK(e.hit(prompt) == 16);
@@ -235,10 +235,10 @@ TEST_CASE("S29: when its own tail is gone a hit falls back to the longest prefix
   e.keep(prompt);                                   // idle in this order: 0, 1, 2, 3
   CHECK(e.hit(joined(head(prompt, 8), {-1})) == 8); // now 0, 2, 3, 1
   press(e, 27, 1000);                               // seven blocks: four free ones and 0, 2, 3
-  CHECK(e.cache.evictable_blocks(group(1)) == block_count{1});
-  CHECK(e.cache.cached_blocks() == block_count{4}); // the full prefix is there to its end
-  CHECK(e.hit(prompt) == 8);                        // and 8 of it can be used
-  e.keep(prompt);                                   // computed again: the places are taken again
+  CHECK(e.now(1).evictable == block_count{1});
+  CHECK(e.now().published == block_count{4}); // the full prefix is there to its end
+  CHECK(e.hit(prompt) == 8);                  // and 8 of it can be used
+  e.keep(prompt);                             // computed again: the places are taken again
   CHECK(e.hit(prompt) == 16);
 }
 
@@ -246,12 +246,12 @@ TEST_CASE("S29: evicting a block of the full groups takes what hangs on it along
   auto e = engine{groups_of(6, {group_of({}), group_of(window_of(5), 16, 4)})};
   auto const prompt = ascending(13);
   e.keep(prompt); // three lead blocks and what hangs on them
-  CHECK(e.figures(1) == quire_test::group_figures{13, 3, 0});
+  CHECK(e.figures(1) == quire_test::short_figures{13, 3, 0});
   auto other = e.serve(ascending(15, 500)); // four of six lead blocks: one victim, the deepest
-  CHECK(e.cache.cached_blocks() == block_count{2 + 3});
+  CHECK(e.now().published == block_count{2 + 3});
   CHECK(e.hit(prompt) == 8);
   e.release(other);
-  CHECK(e.figures(1) == quire_test::group_figures{16 - 2 - 3, 2 + 3, 0});
+  CHECK(e.figures(1) == quire_test::short_figures{16 - 2 - 3, 2 + 3, 0});
 }
 
 TEST_CASE("S29: what runs out of a held block leaves its holder alone") {
@@ -273,36 +273,36 @@ TEST_CASE("S29: one group's pressure takes nothing from another's") {
     auto e = engine{groups_of(64, {group_of({}), group_of(window_of(5), 9, 4), group_of(window_of(9), 64, 4)})};
     e.keep(prompt);
     auto const small = e.serve({900, 901, 902}); // together they take all nine blocks
-    auto const before = std::tuple{e.figures(0), e.figures(2), e.cache.cached_blocks()};
+    auto const before = std::tuple{e.figures(0), e.figures(2), e.now().published};
     press(e, 31, 500);
-    CHECK(e.cache.evictable_blocks(group(1)) == block_count{});
-    CHECK(std::tuple{e.figures(0), e.figures(2), e.cache.cached_blocks()} == before);
+    CHECK(e.now(1).evictable == block_count{});
+    CHECK(std::tuple{e.figures(0), e.figures(2), e.now().published} == before);
     CHECK(e.hit(prompt) == 0);
     e.keep(prompt); // only what was lost is taken again
-    CHECK(std::tuple{e.figures(0), e.figures(2), e.cache.cached_blocks()} == before);
+    CHECK(std::tuple{e.figures(0), e.figures(2), e.now().published} == before);
     CHECK(e.hit(prompt) == 16);
   }
   SECTION("the large window's") {
     auto e = engine{groups_of(64, {group_of({}), group_of(window_of(5), 64, 4), group_of(window_of(9), 9, 4)})};
     e.keep(prompt);
     auto const small = e.serve({900, 901, 902}); // together they take all nine blocks
-    auto const before = std::tuple{e.figures(0), e.figures(1), e.cache.cached_blocks()};
+    auto const before = std::tuple{e.figures(0), e.figures(1), e.now().published};
     press(e, 31, 500);
-    CHECK(std::tuple{e.figures(0), e.figures(1), e.cache.cached_blocks()} == before);
+    CHECK(std::tuple{e.figures(0), e.figures(1), e.now().published} == before);
     CHECK(e.hit(prompt) == 0);
   }
   SECTION("the full groups': what hangs goes with its lead, everything else stays") {
     auto e = engine{groups_of(8, {group_of({}), group_of(window_of(5), 64, 4), group_of(window_of(9), 64, 4)})};
     e.keep(prompt);
     press(e, 23, 500); // six of eight lead blocks: the two deepest go
-    CHECK(e.cache.cached_blocks() == block_count{2});
-    CHECK(e.cache.evictable_blocks(group(1)) == block_count{2});
-    CHECK(e.cache.evictable_blocks(group(2)) == block_count{2});
+    CHECK(e.now().published == block_count{2});
+    CHECK(e.now(1).evictable == block_count{2});
+    CHECK(e.now(2).evictable == block_count{2});
     CHECK(e.hit(prompt) == 8);
   }
 }
 
-TEST_CASE("S29: dropping a plan puts evicted window blocks back where they hung, in their order") {
+TEST_CASE("S29: a plan that is dropped leaves the window blocks that it would evict where they hang, in their order") {
   auto e = engine{groups_of(64, {group_of({}), group_of(window_of(5), 8, 4)})};
   auto const prompt = ascending(17);
   e.keep(prompt);
@@ -310,7 +310,11 @@ TEST_CASE("S29: dropping a plan puts evicted window blocks back where they hung,
   auto r = e.admit(ascending(27, 500));
   {
     auto const plan = e.plan({{&r, ascending(27, 500)}});
-    CHECK(e.cache.evictable_blocks(group(1)) == block_count{1});
+    auto const planned = e.now(1);
+    CHECK(planned.free == block_count{4});      // NEWCORE
+    CHECK(planned.evictable == block_count{4}); // NEWCORE
+    CHECK(planned.reserved == block_count{7});  // NEWCORE
+    CHECK(planned.available == block_count{1});
   }
   check(e.cache);
   e.release(r);
@@ -328,8 +332,9 @@ TEST_CASE("S22: a whole prompt that is found is recomputed at its last position 
   auto r = e.admit(prompt, 4);
   CHECK(r.seq.cached() == token_count{11});
   auto planned = e.plan({{&r, {prompt[11]}}});
-  for (std::uint32_t g = 0; g < 3; ++g) { CHECK(planned.view(group(g)).slot[0] == -1); }
+  CHECK(planned.results()[0].skipped == token_count{1});
   e.execute(planned, {{&r, {prompt[11]}}});
+  for (std::uint32_t g = 0; g < 3; ++g) { CHECK(planned.view(group(g)).slot[0] == -1); }
   e.commit(std::move(planned), {{&r, {prompt[11]}}});
   e.step({{&r, {77}}});
   e.step({{&r, {78}}});

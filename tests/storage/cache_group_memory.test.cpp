@@ -73,13 +73,15 @@ TEMPLATE_TEST_CASE("S26: 200 decode steps of 8 sequences over four groups alloca
     sequences.push_back(std::move(*got));
   }
   auto next = std::vector<token_id>(8);
-  auto items = std::vector<typename kv_cache<TestType>::step_item>(8);
+  auto items = std::vector<typename kv_cache<TestType>::step_item>{};
+  items.reserve(8);
   auto failures = 0;
   auto const step = [&](bool prefill) {
+    items.clear();
     for (std::size_t i = 0; i < 8; ++i) {
       next[i] += 7;
-      items[i] = {sequences[i],
-                  prefill ? std::span<token_id const>{prompts[i]} : std::span<token_id const>{&next[i], 1}};
+      items.emplace_back(sequences[i],
+                         prefill ? std::span<token_id const>{prompts[i]} : std::span<token_id const>{&next[i], 1});
     }
     auto planned = cache.plan_step(items);
     if (!planned || !planned->complete()) {
@@ -113,7 +115,7 @@ TEST_CASE("S18: window blocks that begin to wait for a ticket take no host memor
   static_cast<void>(plan.launch());
   auto const until = cache.fence().issue(timeline_id{0});
   CHECK(quire_test::allocations_of([&] { static_cast<void>(cache.commit(std::move(plan), until)); }) == 0);
-  CHECK(cache.free_blocks(group(1)) == block_count{12}); // all twenty wait
+  CHECK(cache.figures(group(1)).free == block_count{12}); // all twenty wait
   check(cache);
 }
 
@@ -188,8 +190,8 @@ struct scene {
   auto look_at_groups() -> std::vector<std::vector<std::uint32_t>> {
     auto out = std::vector<std::vector<std::uint32_t>>{};
     for (std::uint32_t g = 1; g < 3; ++g) {
-      out.push_back({cache.free_blocks(group(g)).value(), cache.evictable_blocks(group(g)).value(),
-                     cache.promised_blocks(group(g)).value()});
+      auto const f = cache.figures(group(g));
+      out.push_back({f.free.value(), f.evictable.value(), f.promised.value()});
       for (auto const& q : seqs) { out.push_back(quire_test::numbers(q.blocks(group(g)))); }
     }
     return out;
@@ -256,9 +258,9 @@ TEMPLATE_TEST_CASE("S26: with layer groups what must not fail allocates nothing"
   };
   {
     auto evicting = scene<TestType>{};
-    auto const idle = [&](std::uint32_t g) { return evicting.cache.evictable_blocks(group(g)); };
+    auto const idle = [&](std::uint32_t g) { return evicting.cache.figures(group(g)).evictable; };
     auto const before = std::array{idle(0), idle(1), idle(2)};
-    planned(evicting); // takes victims in every group, and copies
+    launched(evicting); // takes victims in every group, and copies
     for (std::uint32_t g = 0; g < 3; ++g) { CHECK(idle(g) < before[g]); }
   }
   CHECK(strong<TestType>(planned, [](auto& s) { static_cast<void>(s.plans[0].launch()); }) == 0);
@@ -286,7 +288,8 @@ void serves(model_spec const& model, std::uint32_t length, byte_count bytes) {
   auto const scope = cache.open_scope(compute_identity{some_fields()}, domain_of("tenant"));
   auto bytes_taken = std::uint64_t{0};
   for (std::uint32_t g = 0; g < model.groups().size(); ++g) {
-    bytes_taken += cache.capacity(group(g)).value() * block_bytes(model.groups()[g], options.block_tokens).value();
+    bytes_taken +=
+        cache.figures(group(g)).capacity.value() * block_bytes(model.groups()[g], options.block_tokens).value();
   }
   CHECK(bytes_taken <= bytes.value());
   CHECK(bytes_taken > bytes.value() - (bytes.value() >> 3U)); // and not much is left over

@@ -49,19 +49,18 @@ auto peak_in_prefill(retention const& keeps, std::uint32_t unit, std::uint32_t q
     auto const left = tail(prompt, before);
     auto const items = std::vector<group_engine<>::work>{{&r, head(left, std::min<std::size_t>(q, left.size()))}};
     auto planned = e.plan(items);
+    e.execute(planned, items);
     auto const in_step = e.held(r, 1);
     CAPTURE(before);
     REQUIRE(in_step == blocks_seen(keeps, before, before + static_cast<std::uint32_t>(items[0].ids.size()), unit));
-    REQUIRE(e.cache.free_blocks(group(1)) + e.cache.evictable_blocks(group(1)) ==
-            e.cache.capacity(group(1)) - block_count{count(in_step)});
+    REQUIRE(e.now(1).free + e.now(1).evictable == e.now(1).capacity - block_count{count(in_step)});
     peak = std::max(peak, count(in_step));
-    e.execute(planned, items);
     e.commit(std::move(planned), items);
     REQUIRE(e.held(r, 1) == blocks_seen(keeps, length_of(r), length_of(r), unit));
   }
   e.release(r);
-  REQUIRE(e.cache.promised_blocks(group(1)) == block_count{});
-  REQUIRE(e.cache.free_blocks(group(1)) + e.cache.evictable_blocks(group(1)) == e.cache.capacity(group(1)));
+  REQUIRE(e.now(1).promised == block_count{});
+  REQUIRE(e.now(1).free + e.now(1).evictable == e.now(1).capacity);
   return peak;
 }
 void peaks_agree(retention const& keeps) {
@@ -157,10 +156,10 @@ TEST_CASE("S30: a ring is exact for its window and shares nothing, nor lets othe
     REQUIRE(e.held(r, 1) == blocks_seen(window_of(8, 2), length_of(r), length_of(r), 2));
   }
   CHECK(e.hit(prompt) == 0);
-  CHECK(e.cache.evictable_blocks(group(1)) == block_count{});
-  CHECK(e.cache.cached_blocks() > block_count{}); // the full group's are found by nobody, since no ring can go on there
+  CHECK(e.now(1).evictable == block_count{});
+  CHECK(e.now().published > block_count{}); // the full group's are found by nobody, since no ring can go on there
   e.release(r);
-  CHECK(e.cache.free_blocks(group(1)) == e.cache.capacity(group(1)));
+  CHECK(e.now(1).free == e.now(1).capacity);
   CHECK(e.hit(prompt) == 0);
 }
 
@@ -192,9 +191,9 @@ TEST_CASE("S29: groups that keep everything share one table and get one action e
   auto child = e.fork(parent, 7);
   auto const items = std::vector<group_engine<>::work>{{&child, {70}}};
   auto planned = e.plan(items);
+  auto const actions = planned.launch();
   CHECK(&planned.view(group(0)) == &planned.view());
   CHECK(&planned.view(group(2)) == &planned.view());
-  auto const actions = planned.launch();
   auto found = std::map<std::uint32_t, action>{};
   for (auto const& a : actions) {
     REQUIRE(a.kind == action_kind::copy);

@@ -50,12 +50,12 @@ struct two_groups {
     auto plan = cache.plan_step({{s, ids}});
     REQUIRE(plan.has_value());
     REQUIRE(plan->complete());
+    static_cast<void>(plan->launch());
     std::vector<std::vector<std::int64_t>> slots;
     for (auto const group : {full, window}) {
       auto const& slot = plan->view(group).slot;
       slots.emplace_back(slot.begin(), slot.end());
     }
-    static_cast<void>(plan->launch());
     REQUIRE(cache.commit(std::move(*plan)).has_value());
     quire_test::check(cache);
     return slots;
@@ -127,6 +127,11 @@ TEST_CASE("S28: positions that rebuild windows take the prompt's tokens only", "
   auto const s = t.admit(prompt);
   REQUIRE(s.rebuilt() == token_count{4});
   auto const before = s.length();
+  {
+    auto const plan = t.cache.plan_step({{s, {prompt.begin() + s.length().value(), prompt.end()}}});
+    REQUIRE(plan.has_value());
+    CHECK(plan->results()[0].skipped == token_count{4});
+  }
   for (auto const& wrong : {text{99}, text{13, 99}, text{13, 14, 15, 99}}) {
     auto const plan = t.cache.plan_step({{s, wrong}});
     REQUIRE(plan.has_value());

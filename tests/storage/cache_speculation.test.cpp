@@ -50,13 +50,13 @@ TEMPLATE_TEST_CASE("B6: k drafts are verified and cut to the accepted ones", "",
       for (token_id round = 0; round < 4; ++round) {
         auto const length = r.tokens.size();
         step_unknown(e, r, {200 + round, 1, 2, 3, 4}); // the sampled token and four drafts
-        auto const cached = e.cache.cached_blocks();
+        auto const cached = e.now().published;
         e.truncate(r, length + 1 + accepted);
         CHECK(r.seq.length().value() == length + 1 + accepted);
         REQUIRE(e.cache.resolve(r.seq, tail(r.tokens, r.seq.resolved().value())).has_value());
         check(e.cache);
-        CHECK(e.cache.cached_blocks().value() == (length + 1 + accepted) / unit);
-        CHECK(e.cache.cached_blocks() >= cached);
+        CHECK(e.now().published.value() == (length + 1 + accepted) / unit);
+        CHECK(e.now().published >= cached);
         e.read(r);
       }
       CHECK(e.cache.statistics().copied_blocks == 0);
@@ -68,14 +68,14 @@ TEST_CASE("case 79: a block with drafts publishes only when all of its tokens ar
   auto e = engine<>{pool_of(16)};
   auto r = e.serve(ascending(6), 16); // positions 0 … 5
   step_unknown(e, r, {7, 8, 9, 10});  // drafts at 6 … 9 fill block 1
-  CHECK(e.cache.cached_blocks() == block_count{1});
+  CHECK(e.now().published == block_count{1});
   CHECK(e.hit(ascending(13)) == 4);
   e.truncate(r, 7); // all but the first are rejected
   REQUIRE(e.cache.resolve(r.seq, text{7}).has_value());
   check(e.cache);
-  CHECK(e.cache.cached_blocks() == block_count{1});
+  CHECK(e.now().published == block_count{1});
   e.step({{&r, {80}}});
-  CHECK(e.cache.cached_blocks() == block_count{2});
+  CHECK(e.now().published == block_count{2});
   e.read(r);
   CHECK(e.hit(ascending(13)) == 4);
   CHECK(e.hit(joined(ascending(7), {80, 90})) == 8);
@@ -108,7 +108,7 @@ TEST_CASE("B6: a truncation below what was published unpublishes nothing") {
   auto r = e.serve(ascending(10), 16);
   auto const shared = numbers(r.seq.blocks().first(2));
   e.truncate(r, 6);
-  CHECK(e.cache.cached_blocks() == block_count{2});
+  CHECK(e.now().published == block_count{2});
   CHECK(e.hit(ascending(9)) == 8);
   CHECK(numbers(r.seq.blocks()) == shared);
   e.step({{&r, {70}}}); // it reads block 1 and must not write there
@@ -125,7 +125,7 @@ TEST_CASE("B6: a truncation to nothing and a truncation to everything") {
   e.truncate(r, 0);
   CHECK(r.seq.length() == token_count{0});
   CHECK(r.seq.blocks().empty());
-  CHECK(e.cache.free_blocks() == block_count{14});
+  CHECK(e.now().free == block_count{14});
   e.prefill(r, ascending(9, 500));
   e.read(r);
 }
@@ -145,7 +145,8 @@ TEST_CASE("case 117: cutting to n and cutting off n are two calls, zero empties,
   CHECK(e.cache.truncate(r.seq, token_count{0}).has_value());
   CHECK(r.seq.length() == token_count{0});
   r.tokens.clear();
-  auto const planned = e.plan({{&r, {9, 9, 9}}});
+  auto planned = e.plan({{&r, {9, 9, 9}}});
+  planned.launch();
   CHECK(planned.view().length[0] == 3); // the next append begins at 0
   CHECK(planned.view().position[0] == 0);
 }
@@ -165,15 +166,15 @@ TEST_CASE("case 123: a truncation at an unaligned length gives back only blocks 
   auto r = e.serve(ascending(11), 8);
   auto twin = e.fork(r, 11);
   e.truncate(r, 6); // block 1 is published, block 2 is the twin's too
-  CHECK(e.cache.free_blocks() == block_count{13});
+  CHECK(e.now().free == block_count{13});
   e.read(twin);
   e.truncate(twin, 6);
-  CHECK(e.cache.free_blocks() == block_count{14}); // block 2 had no one else
+  CHECK(e.now().free == block_count{14}); // block 2 had no one else
   e.release(r);
   e.read(twin);
   e.release(twin);
-  CHECK(e.cache.free_blocks() == block_count{14});
-  CHECK(e.cache.evictable_blocks() == block_count{2});
+  CHECK(e.now().free == block_count{14});
+  CHECK(e.now().evictable == block_count{2});
 }
 
 TEMPLATE_TEST_CASE("B17: a step commits a count, its tokens are resolved later, and only then it publishes", "",
@@ -183,17 +184,17 @@ TEMPLATE_TEST_CASE("B17: a step commits a count, its tokens are resolved later, 
   step_unknown(e, r, {4, 5, 6, 7, 8});
   CHECK(r.seq.length() == token_count{8});
   CHECK(r.seq.resolved() == token_count{3});
-  CHECK(e.cache.cached_blocks() == block_count{0});
+  CHECK(e.now().published == block_count{0});
   CHECK(e.hit(ascending(9)) == 0);
   REQUIRE(e.cache.resolve(r.seq, text{4}).has_value()); // one by one, or several at once
   check(e.cache);
   CHECK(r.seq.resolved() == token_count{4});
-  CHECK(e.cache.cached_blocks() == block_count{1});
+  CHECK(e.now().published == block_count{1});
   REQUIRE(e.cache.resolve(r.seq, text{5, 6, 7}).has_value());
-  CHECK(e.cache.cached_blocks() == block_count{1});
+  CHECK(e.now().published == block_count{1});
   REQUIRE(e.cache.resolve(r.seq, text{8}).has_value());
   check(e.cache);
-  CHECK(e.cache.cached_blocks() == block_count{2});
+  CHECK(e.now().published == block_count{2});
   CHECK(e.hit(ascending(9)) == 8);
   e.read(r);
 }
@@ -223,23 +224,22 @@ TEST_CASE("B17: what was never resolved is forgotten at the end") {
   auto r = e.serve(ascending(3), 16);
   step_unknown(e, r, {4, 5, 6, 7, 8});
   e.release(r);
-  CHECK(e.cache.cached_blocks() == block_count{0});
-  CHECK(e.cache.free_blocks() == block_count{16});
+  CHECK(e.now().published == block_count{0});
+  CHECK(e.now().free == block_count{16});
 }
 
 TEST_CASE("B17: a loaded prefix takes the same path as a computed one") {
   auto e = engine<>{pool_of(16)};
   auto r = e.admit(ascending(9), 4);
   auto const ids = ascending(9);
-  auto item = engine<>::step_item{r.seq, ids};
-  item.source = step_source::load;
+  auto const item = engine<>::step_item{r.seq, ids, step_source::load};
   auto planned = e.cache.plan_step({&item, 1});
   REQUIRE(planned.has_value());
   auto const work = std::vector{engine<>::work{&r, ids}};
   e.execute(*planned, work);
-  CHECK(e.cache.cached_blocks() == block_count{0}); // a partial load is never visible
+  CHECK(e.now().published == block_count{0}); // a partial load is never visible
   e.commit(std::move(*planned), work);
-  CHECK(e.cache.cached_blocks() == block_count{2});
+  CHECK(e.now().published == block_count{2});
   e.read(r);
 }
 

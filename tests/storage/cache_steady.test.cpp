@@ -61,13 +61,15 @@ TEMPLATE_TEST_CASE("S26: 64 decode steps of 32 sequences with publishing allocat
     sequences.push_back(std::move(*got));
   }
   auto tokens = std::vector<token_id>(32);
-  auto items = std::vector<typename kv_cache<TestType>::step_item>(32);
+  auto items = std::vector<typename kv_cache<TestType>::step_item>{};
+  items.reserve(32);
   auto failures = 0;
   auto const step = [&](bool prefill) {
+    items.clear();
     for (std::size_t i = 0; i < 32; ++i) {
       tokens[i] += 7;
-      items[i] = {sequences[i],
-                  prefill ? std::span<token_id const>{prompts[i]} : std::span<token_id const>{&tokens[i], 1}};
+      items.emplace_back(sequences[i],
+                         prefill ? std::span<token_id const>{prompts[i]} : std::span<token_id const>{&tokens[i], 1});
     }
     auto planned = cache.plan_step(items);
     if (!planned || !planned->complete()) {
@@ -83,13 +85,13 @@ TEMPLATE_TEST_CASE("S26: 64 decode steps of 32 sequences with publishing allocat
   };
   step(true);
   for (auto i = 0; i < 34; ++i) { step(false); } // every buffer has seen a new block
-  auto const before = cache.cached_blocks();
+  auto const before = cache.figures(group_id{0}).published;
   CHECK(quire_test::allocations_of([&] {
           for (auto i = 0; i < 64; ++i) { step(false); }
         }) == 0);
   CHECK(failures == 0);
   check(cache);
-  CHECK(cache.cached_blocks() == before + block_count{32 * 4}); // 64 positions = 4 blocks each
+  CHECK(cache.figures(group_id{0}).published == before + block_count{32 * 4}); // 64 positions = 4 blocks each
   CHECK(sequences[0].length() == token_count{30 + 34 + 64});
 }
 
@@ -125,7 +127,7 @@ TEST_CASE("S26: an admission that runs out of host memory changes nothing") {
   CHECK(failed > 0);
 }
 
-TEST_CASE("S26: a plan that runs out of host memory changes nothing, claimed victims included") {
+TEST_CASE("S26: a plan that runs out of host memory changes nothing, its victims included") {
   struct world {
     kv_cache<ticketed> cache;
     scope_number scope;
@@ -154,7 +156,7 @@ TEST_CASE("S26: a plan that runs out of host memory changes nothing, claimed vic
         w->admit(0, 1);
         auto first = w->plan();
         first->launch();
-        REQUIRE(w->cache.commit(std::move(*first)).has_value());
+        REQUIRE(quire_test::commit_done(w->cache, std::move(*first)).has_value());
         w->sequences.clear();
         w->texts = {ascending(9, 100), ascending(9, 200)};
         w->admit(0, 1);
@@ -165,7 +167,7 @@ TEST_CASE("S26: a plan that runs out of host memory changes nothing, claimed vic
       [](auto& w) {
         auto planned = w->plan();
         planned->launch();
-        static_cast<void>(w->cache.commit(std::move(*planned)));
+        static_cast<void>(quire_test::commit_done(w->cache, std::move(*planned)));
       },
       [](auto& w) {
         check(w->cache);

@@ -101,7 +101,7 @@ TEST_CASE("fence_policy: the archetype serves a cache") {
   auto e = quire_test::engine<archetype_policies>{quire_test::pool_of(4)};
   auto r = e.serve({1, 2, 3, 4, 5});
   e.release(r);
-  CHECK(e.cache.free_blocks() == block_count{3});
+  CHECK(e.now().free == block_count{3});
 }
 
 // --- conformance ---------------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@
 /// A toy engine around a cache with several layer groups: one memory per group, and every query reads exactly what the
 /// attention rule of the group lets it see. What a window may see is written down here by definition, without `resident_range`.
 
+#include <quire/cache/group_figures.hpp>
 #include <quire/cache/kv_cache.hpp>
 #include <quire/model/retention.hpp>
 #include <quire/view/action.hpp>
@@ -18,6 +19,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <tuple>
@@ -73,7 +75,7 @@ inline auto group(std::uint32_t g) -> quire::group_id { return quire::group_id{g
 inline auto tokens(std::size_t n) -> quire::token_count { return quire::token_count{static_cast<std::uint32_t>(n)}; }
 
 /// What can be seen of one group: free, idle, promised.
-using group_figures = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>;
+using short_figures = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>;
 
 /// \tparam P policies of the cache.
 template <class P = quire::default_policies>
@@ -104,10 +106,12 @@ public:
       : options{wanted}, cache{wanted, {}, std::move(admission)},
         scope{cache.open_scope(quire::compute_identity{some_fields()}, domain_of("tenant"))} {
     for (std::uint32_t g = 0; g < wanted.groups.size(); ++g) {
-      memory.emplace_back(std::size_t{cache.capacity(group(g)).value()} * unit(g));
+      memory.emplace_back(std::size_t{now(g).capacity.value()} * unit(g));
     }
     check(cache);
   }
+  /// Figures of group \p g now.
+  [[nodiscard]] auto now(std::uint32_t g = 0) const -> quire::group_figures { return cache.figures(group(g)); }
   /// [tokens] per block of group \p g.
   [[nodiscard]] auto unit(std::uint32_t g) const -> std::uint32_t {
     auto const own = options.groups[g].block_tokens.value();
@@ -150,20 +154,23 @@ public:
     check(cache);
     for (std::uint32_t g = 0; g < memory.size(); ++g) {
       auto const& view = planned.view(group(g));
-      REQUIRE(quire::validate(view, {.pool = cache.capacity(group(g)), .holes = true}).has_value());
+      REQUIRE(quire::validate(view, {.pool = now(g).capacity, .holes = true}).has_value());
       for (std::size_t i = 0; i < items.size(); ++i) { forward(g, view, static_cast<std::int32_t>(i), items[i]); }
     }
   }
-  void commit(step_plan&& planned, std::vector<work> const& items, quire::ticket until = {}) {
-    REQUIRE(cache.commit(std::move(planned), until).has_value());
+  /// Commits an executed plan; without a ticket its work is over.
+  void commit(step_plan&& planned, std::vector<work> const& items, std::optional<quire::ticket> until = {},
+              quire::timeline_id timeline = quire::timeline_id{0}) {
+    REQUIRE((until ? cache.commit(std::move(planned), *until) : commit_done(cache, std::move(planned), timeline))
+                .has_value());
     check(cache);
     for (auto const& item : items) { item.of->tokens = joined(item.of->tokens, item.ids); }
   }
-  void step(std::vector<work> const& items, quire::ticket until = {},
+  void step(std::vector<work> const& items, std::optional<quire::ticket> until = {},
             quire::timeline_id timeline = quire::timeline_id{0}) {
     auto planned = plan(items, timeline);
     execute(planned, items);
-    commit(std::move(planned), items, until);
+    commit(std::move(planned), items, until, timeline);
   }
   /// Computes what is missing of \p prompt in one step, or in steps of at most \p q.
   void prefill(request& r, text const& prompt, std::size_t q = 1'000'000) {
@@ -214,12 +221,11 @@ public:
     return static_cast<std::uint32_t>(std::count(all.begin(), all.end(), true));
   }
   /// What can be seen of group \p g.
-  [[nodiscard]] auto figures(std::uint32_t g) const -> group_figures {
-    return {cache.free_blocks(group(g)).value(), cache.evictable_blocks(group(g)).value(),
-            cache.promised_blocks(group(g)).value()};
+  [[nodiscard]] auto figures(std::uint32_t g) const -> short_figures {
+    return {now(g).free.value(), now(g).evictable.value(), now(g).promised.value()};
   }
-  [[nodiscard]] auto all_figures() const -> std::vector<group_figures> {
-    auto out = std::vector<group_figures>{};
+  [[nodiscard]] auto all_figures() const -> std::vector<short_figures> {
+    auto out = std::vector<short_figures>{};
     for (std::uint32_t g = 0; g < memory.size(); ++g) { out.push_back(figures(g)); }
     return out;
   }

@@ -7,7 +7,9 @@
 /// The "KV" of position p is a hash of the tokens 0 … p, so that a row that reads somebody else's block, a stale block or
 /// a block behind another prefix is noticed whatever the bookkeeping says.
 
+#include <quire/cache/group_figures.hpp>
 #include <quire/cache/kv_cache.hpp>
+#include <quire/core/expected.hpp>
 #include <quire/view/validate.hpp>
 
 #include "isolation/identity_fixtures.hpp"
@@ -16,6 +18,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <numeric>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -85,8 +88,21 @@ struct figures {
 /// The figures of \p cache now.
 template <class Cache>
 auto figures_of(Cache const& cache) -> figures {
-  return {cache.free_blocks().value(), cache.evictable_blocks().value(), cache.cached_blocks().value(),
-          cache.promised_blocks().value(), cache.waiting_blocks().value()};
+  auto const f = cache.figures(quire::group_id{0});
+  return {f.free.value(), f.evictable.value(), f.published.value(), f.promised.value(), f.waiting.value()};
+}
+
+/// Commits \p plan of \p timeline, whose work is over by now: behind a fence under a ticket that is reached.
+template <class Cache>
+auto commit_done(Cache& cache, typename Cache::step_plan&& plan, quire::timeline_id timeline = quire::timeline_id{0})
+    -> quire::expected<void> {
+  if constexpr (requires { cache.commit(std::move(plan)); }) {
+    return cache.commit(std::move(plan));
+  } else {
+    auto const until = cache.fence().issue(timeline);
+    if constexpr (requires { cache.fence().complete(timeline, until); }) { cache.fence().complete(timeline, until); }
+    return cache.commit(std::move(plan), until);
+  }
 }
 
 /// A cache with one scope and a device of one word per slot. \tparam P policies of the cache.
@@ -120,6 +136,10 @@ public:
     check(cache);
   }
 
+  /// Figures of group \p g now.
+  [[nodiscard]] auto now(std::uint32_t g = 0) const -> quire::group_figures {
+    return cache.figures(quire::group_id{g});
+  }
   /// The scope of \p tenant.
   auto open(std::string_view tenant) -> quire::scope_number {
     return cache.open_scope(quire::compute_identity{some_fields()}, domain_of(tenant));
@@ -161,24 +181,26 @@ public:
     perform(planned.launch());
     check(cache);
     auto const& view = planned.view();
-    REQUIRE(quire::validate(view, {.pool = cache.capacity()}).has_value());
+    REQUIRE(quire::validate(view, {.pool = now().capacity}).has_value());
     for (std::size_t i = 0; i < items.size(); ++i) { forward(view, static_cast<std::int32_t>(i), items[i]); }
   }
-  /// Commits an executed plan.
-  void commit(step_plan&& planned, std::vector<work> const& items, quire::ticket until = {}) {
-    REQUIRE(cache.commit(std::move(planned), until).has_value());
+  /// Commits an executed plan; without a ticket its work is over.
+  void commit(step_plan&& planned, std::vector<work> const& items, std::optional<quire::ticket> until = {},
+              quire::timeline_id timeline = quire::timeline_id{0}) {
+    REQUIRE((until ? cache.commit(std::move(planned), *until) : commit_done(cache, std::move(planned), timeline))
+                .has_value());
     check(cache);
     for (auto const& item : items) { item.of->tokens = joined(item.of->tokens, item.ids); }
   }
   /// Plans, executes and commits.
-  void step(std::vector<work> const& items, quire::ticket until = {},
+  void step(std::vector<work> const& items, std::optional<quire::ticket> until = {},
             quire::timeline_id timeline = quire::timeline_id{0}) {
     auto planned = plan(items, timeline);
     execute(planned, items);
-    commit(std::move(planned), items, until);
+    commit(std::move(planned), items, until, timeline);
   }
   /// Computes what is missing of \p prompt in one step.
-  void prefill(request& r, text const& prompt, quire::ticket until = {},
+  void prefill(request& r, text const& prompt, std::optional<quire::ticket> until = {},
                quire::timeline_id timeline = quire::timeline_id{0}) {
     step({{&r, tail(prompt, r.seq.length().value())}}, until, timeline);
   }

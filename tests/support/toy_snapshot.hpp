@@ -4,6 +4,7 @@
 /// \file
 /// Everything about a cache that a caller can see, as a value to compare.
 
+#include <quire/cache/group_figures.hpp>
 #include <quire/core/types.hpp>
 #include <quire/observe/cache_statistics.hpp>
 #include <quire/prefix/node_id.hpp>
@@ -20,19 +21,13 @@ using toy_table = std::pair<std::uint32_t, std::vector<quire::block_id>>;
 
 /// Everything about a cache that a caller can see and that an operation without effect must leave alone.
 struct toy_snapshot {
-  std::uint32_t free = 0;
-  std::uint32_t evictable = 0;
-  std::uint32_t cached = 0;
-  std::uint32_t promised = 0;
-  std::uint32_t waiting = 0;
-  std::uint32_t lost = 0;
+  std::vector<quire::group_figures> figures;     ///< By group.
+  std::vector<std::vector<std::uint8_t>> states; ///< By group: [blocks]
   std::uint32_t live = 0;
   std::uint32_t victim = 0;                                       ///< Last block of the next victim.
-  std::vector<std::uint8_t> states;                               ///< [blocks]
   std::map<std::uint32_t, std::pair<std::uint64_t, bool>> prefix; ///< Published block: what is above it, pinned?
   std::map<std::uint32_t, std::vector<quire::token_id>> tokens;   ///< Of published blocks.
   std::vector<toy_table> tables;                                  ///< Of the sequences that were looked at.
-  std::vector<std::vector<std::uint32_t>> groups;                 ///< Figures and block states of each.
   quire::cache_statistics statistics;                             ///< Refusals and collisions left out.
   friend auto operator==(toy_snapshot const&, toy_snapshot const&) -> bool = default;
 };
@@ -40,15 +35,9 @@ struct toy_snapshot {
 /// What can be seen of \p cache itself.
 template <class Cache>
 [[nodiscard]] auto look_at(Cache& cache) -> toy_snapshot
-  requires requires { cache.free_blocks(); }
+  requires requires { cache.figures(quire::group_id{0}); }
 {
   toy_snapshot s;
-  s.free = cache.free_blocks().value();
-  s.evictable = cache.evictable_blocks().value();
-  s.cached = cache.cached_blocks().value();
-  s.promised = cache.promised_blocks().value();
-  s.waiting = cache.waiting_blocks().value();
-  s.lost = cache.lost_blocks().value();
   s.live = cache.live_sequences().value();
   auto const victim = cache.eviction().victim();
   std::map<std::uint32_t, std::uint32_t> last; // node: its last block
@@ -64,15 +53,12 @@ template <class Cache>
     }
     if (victim == node) { s.victim = blocks.back() + 1; }
   });
-  for (std::uint32_t b = 0; b < cache.capacity().value(); ++b) {
-    s.states.push_back(static_cast<std::uint8_t>(cache.block_state_of(quire::block_id{b})));
-  }
   for (std::uint32_t g = 0; g < cache.groups(); ++g) {
     auto const id = quire::group_id{g};
-    s.groups.push_back({cache.free_blocks(id).value(), cache.evictable_blocks(id).value(),
-                        cache.promised_blocks(id).value(), cache.lost_blocks(id).value()});
-    for (std::uint32_t b = 0; b < cache.capacity(id).value(); ++b) {
-      s.groups.back().push_back(static_cast<std::uint32_t>(cache.block_state_of(id, quire::block_id{b})));
+    s.figures.push_back(cache.figures(id));
+    auto& states = s.states.emplace_back();
+    for (std::uint32_t b = 0; b < s.figures.back().capacity.value(); ++b) {
+      states.push_back(static_cast<std::uint8_t>(cache.block_state_of(id, quire::block_id{b})));
     }
   }
   s.statistics = cache.statistics();

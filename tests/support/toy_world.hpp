@@ -5,6 +5,7 @@
 /// A cache, a toy device and an engine that knows what every sequence should read. Commands come in any order; after each
 /// of them the cache is audited, compared with what the engine knows, and read back wherever the device is quiet.
 
+#include <quire/cache/group_figures.hpp>
 #include <quire/cache/kv_cache.hpp>
 #include <quire/core/errc.hpp>
 #include <quire/core/types.hpp>
@@ -79,7 +80,7 @@ public:
     drain();
     audit();
     if constexpr (promises) {
-      if (cache_.lost_blocks().value() == 0) {
+      if (now().lost.value() == 0) {
         for (auto const& m : std::vector{live_}) {
           if (m->epoch < restart_below_) { continue; }
           while (m->kv.size() < m->limit) {
@@ -102,12 +103,12 @@ public:
     }
     drain();
     audit();
-    toy_check(cache_.promised_blocks().value() == 0, "promised to nobody");
-    toy_check(cache_.cached_blocks() == index_evictable(), "pinned by nobody");
-    toy_check(cache_.waiting_blocks().value() == 0, "blocks wait for a ticket that was reached");
-    toy_check(cache_.free_blocks().value() + cache_.cached_blocks().value() + cache_.lost_blocks().value() ==
-                  size_.blocks,
-              "blocks are missing after all have gone");
+    auto const left = now();
+    toy_check(left.promised.value() == 0, "promised to nobody");
+    toy_check(left.published == index_evictable(), "pinned by nobody");
+    toy_check(left.waiting.value() == 0, "blocks wait for a ticket that was reached");
+    toy_check(left.draining.value() == 0, "blocks are held by those who ended");
+    toy_check(left.free + left.published + left.lost == left.capacity, "blocks are missing after all have gone");
     auto const s = cache_.statistics();
     coverage_["evicted"] += s.evicted_blocks;
     coverage_["copied"] += s.copied_blocks;
@@ -115,7 +116,7 @@ public:
     coverage_["hits"] += s.hit_tokens;
     coverage_["self hits"] += s.self_hit_tokens;
     coverage_["skipped writes"] += device_.skipped_writes();
-    coverage_["lost"] += cache_.lost_blocks().value();
+    coverage_["lost"] += left.lost.value();
   }
   /// What happened how often.
   [[nodiscard]] auto coverage() const -> toy_coverage const& { return coverage_; }
@@ -156,6 +157,7 @@ private:
     std::vector<quire::token_id> tokens;
     std::vector<std::uint64_t> kv;
     bool known = true;
+    std::uint32_t skipped = 0; // as the plan said
   };
   struct pending {
     plan_type plan;
@@ -176,6 +178,9 @@ private:
     return quire::compute_identity{fields};
   }
   [[nodiscard]] static auto domain(std::uint32_t i) -> quire::sharing_domain { return domain_of(i == 2 ? "b" : "a"); }
+  /// Figures of the only group.
+  [[nodiscard]] auto now() const -> quire::group_figures { return cache_.figures(quire::group_id{0}); }
+  [[nodiscard]] auto state_of(quire::block_id block) const { return cache_.block_state_of(quire::group_id{0}, block); }
   [[nodiscard]] auto index_evictable() const -> quire::block_count { return cache_.index().evictable(); }
   /// Tokens that collide often: each block's worth of positions is one of two constants, chosen by \p style.
   [[nodiscard]] auto token_at(std::size_t p, std::uint32_t style) const -> quire::token_id {
@@ -196,14 +201,17 @@ private:
     toy_check(s.partitioned(), "the statistics do not partition");
     toy_check(cache_.live_sequences().value() >= live_.size(), "a sequence was lost");
     for (std::uint32_t b = 0; b < size_.blocks; ++b) {
-      auto const free = cache_.block_state_of(quire::block_id{b}) == quire::block_state::free;
+      auto const free = state_of(quire::block_id{b}) == quire::block_state::free;
       if (free && was_free_[b] == 0) { device_.poison(quire::block_id{b}); }
       was_free_[b] = free ? 1 : 0;
     }
+    auto const f = now();
+    toy_check(f.available + f.reserved == f.free + f.evictable, "what is available is miscounted");
+    toy_check(f.reserved.value() == 0 || open() != nullptr, "reserved for nobody");
     if (promises && !fenced) {
-      toy_check(cache_.promised_blocks() <= cache_.available_blocks() || open() != nullptr,
-                "more is promised than there is");
+      toy_check(f.promised <= f.available || open() != nullptr, "more is promised than there is");
     }
+    no_twins();
     auto const quiet = device_.idle();
     for (auto const& m : live_) {
       toy_check(m->h.length().value() == m->kv.size(), "a sequence has another length");
@@ -215,6 +223,23 @@ private:
         auto const found = device_.at(blocks[p / size_.block_tokens], p % size_.block_tokens);
         toy_check(found != toy_poison, "poison at committed position", p);
         toy_check(found == m->kv[p], "foreign or stale bytes at committed position", p);
+      }
+    }
+  }
+  /// Equal blocks of sequences that publish are one block.
+  void no_twins() const {
+    auto const publishing = [&](member const& m) { return m.publishes && m.epoch == epoch_; };
+    for (std::size_t i = 0; i < live_.size(); ++i) {
+      for (std::size_t j = 0; j < i; ++j) {
+        auto const& a = *live_[i];
+        auto const& b = *live_[j];
+        if (a.scope != b.scope || !publishing(a) || !publishing(b)) { continue; }
+        for (std::size_t k = 0; (k + 1) * size_.block_tokens <= std::min(a.known, b.known); ++k) {
+          auto const from = static_cast<std::ptrdiff_t>(k * size_.block_tokens);
+          auto const to = from + static_cast<std::ptrdiff_t>(size_.block_tokens);
+          if (!std::equal(a.tokens.begin() + from, a.tokens.begin() + to, b.tokens.begin() + from)) { break; }
+          toy_check(a.h.blocks()[k] == b.h.blocks()[k], "equal blocks are held twice"); // NEWCORE
+        }
       }
     }
   }
@@ -314,8 +339,8 @@ private:
       ++coverage_["refused admissions"];
       if (code == quire::errc::too_many_sequences) { return; }
       toy_check(code == quire::errc::no_blocks, "an admission was refused for a strange reason");
-      toy_check(before.live > 0 || before.lost > 0 || before.waiting > 0 ||
-                    before.evictable + before.free < size_.blocks,
+      auto const& f = before.figures.front();
+      toy_check(before.live > 0 || f.lost.value() > 0 || f.waiting.value() > 0 || f.available < f.capacity,
                 "an empty cache refused what fits");
       return;
     }
@@ -380,6 +405,9 @@ private:
     std::erase_if(in_flight_, [&](auto const& f) { return reached(f.first, f.second); });
     busy += in_flight_.size();
     auto const was_open = open() != nullptr;
+    auto const before = now();
+    auto sizes = std::vector<std::size_t>{};
+    for (auto const& w : wishes) { sizes.push_back(w.who->h.blocks().size()); }
 
     auto got = cache_.plan_step(items, quire::timeline_id{static_cast<std::uint32_t>(timeline)});
     if (!got) {
@@ -392,7 +420,17 @@ private:
     toy_check(!was_open && busy < size_.buffers, "a plan without a buffer, or beside another");
     auto const results = got->results();
     toy_check(results.size() == wishes.size(), "not one result per item");
-    auto const available_after = cache_.available_blocks().value();
+    auto const after = now();
+    auto const available_after = after.available.value();
+    if (!fenced) { // or tickets may have been reached
+      toy_check(after.free == before.free, "a plan took free blocks before its launch");       // NEWCORE
+      toy_check(after.evictable == before.evictable, "a plan took victims before its launch"); // NEWCORE
+      toy_check(after.published == before.published, "a plan hid what it would evict");        // NEWCORE
+      toy_check(after.promised <= before.promised, "a plan was promised more");
+    }
+    for (std::size_t i = 0; i < wishes.size(); ++i) {
+      toy_check(wishes[i].who->h.blocks().size() == sizes[i], "a plan changed a table before its launch"); // NEWCORE
+    }
     auto made = pending{.plan = {}, .items = {}, .timeline = timeline};
     for (std::size_t i = 0; i < wishes.size(); ++i) {
       auto& m = *wishes[i].who;
@@ -417,19 +455,16 @@ private:
         auto const covered = (m.kv.size() + wishes[i].q + size_.block_tokens - 1) / size_.block_tokens;
         auto const grows = covered - std::min(covered, m.h.blocks().size());
         toy_check(grows + 1 > available_after, "no blocks, although there are");
-        toy_check(!promises || fenced || cache_.lost_blocks().value() > 0, "a promised step got no blocks");
+        toy_check(!promises || fenced || after.lost.value() > 0, "a promised step got no blocks");
         ++coverage_["no blocks"];
         continue;
       }
       toy_check(status == want, "an item got a strange answer");
       if (status != quire::errc::ok) { continue; }
       toy_check(results[i].row.value() == made.items.size(), "rows do not follow the items");
-      made.items.push_back({wishes[i].who, tokens[i], {}, !wishes[i].unknown});
+      made.items.push_back({wishes[i].who, tokens[i], {}, !wishes[i].unknown, results[i].skipped.value()});
     }
     for (auto& item : made.items) { item.who->planned = true; }
-    for (std::uint32_t b = 0; b < size_.blocks; ++b) {
-      if (cache_.block_state_of(quire::block_id{b}) == quire::block_state::condemned) { exact_ = false; }
-    }
     made.plan = std::move(*got);
     plans_.push_back(std::move(made));
     return quire::errc::ok;
@@ -438,8 +473,11 @@ private:
   void launch() {
     auto& p = *open();
     auto job = toy_job{};
+    auto const before = now();
     auto const actions = p.plan.launch();
     p.launched = true;
+    toy_check(now().available == before.available, "a launch took other than what was reserved");
+    if (cache_.statistics().evicted_blocks > 0) { exact_ = false; } // NEWCORE
     job.actions.assign(actions.begin(), actions.end());
     job.view = p.plan.view();
     job.table.assign(job.view.block_table.begin(), job.view.block_table.end());
@@ -451,6 +489,7 @@ private:
       auto const tokens = std::span<quire::token_id const>{item.tokens};
       // What is stored already was computed with the weights of the admission.
       auto const stored = job.slot[first] == -1 ? std::size_t{1} : std::size_t{0};
+      toy_check(item.skipped == stored, "a plan tells other skipped writes than its view");
       toy_extend(kv, m.scope, m.epoch, tokens.first(stored));
       toy_extend(kv, m.scope, epoch_, tokens.subspan(stored));
       item.kv.assign(kv.begin() + static_cast<std::ptrdiff_t>(m.kv.size()), kv.end());
@@ -463,8 +502,8 @@ private:
       for (auto const cell : job.view.table_row(row)) {
         if (cell < 0) { continue; }
         auto const block = quire::block_id{static_cast<std::uint32_t>(cell)};
-        toy_check(cache_.block_state_of(block) != quire::block_state::free, "a view shows a free block");
-        if (cache_.block_state_of(block) == quire::block_state::writing) {
+        toy_check(state_of(block) != quire::block_state::free, "a view shows a free block");
+        if (state_of(block) == quire::block_state::writing) {
           toy_check(fresh.insert(block.value()).second, "a fresh block was given twice");
           job.fresh.push_back(block);
         }
@@ -490,14 +529,20 @@ private:
   void commit(std::size_t which) {
     auto p = std::move(plans_[which]);
     plans_.erase(plans_.begin() + static_cast<std::ptrdiff_t>(which));
-    auto until = quire::ticket{};
+    [[maybe_unused]] auto until = quire::ticket{};
     if constexpr (fenced) {
       until = cache_.fence().issue(quire::timeline_id{static_cast<std::uint32_t>(p.timeline)});
       device_.enqueue(p.timeline, until);
       in_flight_.push_back({p.timeline, until.value()});
     }
     auto const stale = std::any_of(p.items.begin(), p.items.end(), [](auto const& item) { return item.who->ended; });
-    auto const done = cache_.commit(std::move(p.plan), until);
+    auto const done = [&] {
+      if constexpr (fenced) {
+        return cache_.commit(std::move(p.plan), until);
+      } else {
+        return cache_.commit(std::move(p.plan));
+      }
+    }();
     toy_check(done.has_value() != stale, "stale was not told, or told without reason");
     if (stale) {
       toy_check(done.error() == quire::errc::stale, "another error than stale");
@@ -720,7 +765,7 @@ private:
     toy_check(device_.idle(), "the device is stuck");
     for (std::size_t t = 0; t < timelines; ++t) { tell(t, device_.executed(t)); }
     cache_.reclaim();
-    toy_check(cache_.waiting_blocks().value() == 0 || !plans_.empty(), "blocks wait although all work is done");
+    toy_check(now().waiting.value() == 0 || !plans_.empty(), "blocks wait although all work is done");
   }
   void compact() {
     cache_.reclaim();
@@ -735,10 +780,10 @@ private:
     toy_check(plans_.empty(), "compacted under a plan");
     device_.perform(*moves);
     coverage_["moves"] += moves->size();
-    auto const used = size_.blocks - cache_.free_blocks().value();
-    if (cache_.lost_blocks().value() > 0) { return; }
+    auto const used = size_.blocks - now().free.value();
+    if (now().lost.value() > 0) { return; }
     for (std::uint32_t b = 0; b < size_.blocks; ++b) {
-      auto const free = cache_.block_state_of(quire::block_id{b}) == quire::block_state::free;
+      auto const free = state_of(quire::block_id{b}) == quire::block_state::free;
       toy_check(free == (b >= used), "blocks in use are not together");
     }
   }
