@@ -2,56 +2,10 @@
 #pragma once
 
 /// \file
-/// The whole library, except what needs an optional dependency. Rooms from the ground up; a header includes its own room and
-/// lower ones only.
+/// The storage library: everything from the ids to the cache. Two rooms have umbrellas of their own: `quire/attention.hpp`
+/// computes attention over views, `quire/generate.hpp` is the generation loop. A header includes its own room and lower
+/// ones only.
 
-#include <quire/attention/accumulation_error.hpp>
-#include <quire/attention/alibi_slopes.hpp>
-#include <quire/attention/attention_extent.hpp>
-#include <quire/attention/attention_output.hpp>
-#include <quire/attention/attention_params.hpp>
-#include <quire/attention/backend_record.hpp>
-#include <quire/attention/concepts.hpp>
-#include <quire/attention/cpu_backend.hpp>
-#include <quire/attention/cpu_layer.hpp>
-#include <quire/attention/cpu_plane.hpp>
-#include <quire/attention/cpu_range.hpp>
-#include <quire/attention/cpu_workspace.hpp>
-#include <quire/attention/cross_source.hpp>
-#include <quire/attention/element_codec.hpp>
-#include <quire/attention/equivalence_bound.hpp>
-#include <quire/attention/equivalence_checker.hpp>
-#include <quire/attention/equivalence_report.hpp>
-#include <quire/attention/key_loss.hpp>
-#include <quire/attention/kv_rows.hpp>
-#include <quire/attention/latent_attention.hpp>
-#include <quire/attention/latent_form.hpp>
-#include <quire/attention/latent_shape.hpp>
-#include <quire/attention/latent_weights.hpp>
-#include <quire/attention/latent_work.hpp>
-#include <quire/attention/lse_base.hpp>
-#include <quire/attention/merge_weights.hpp>
-#include <quire/attention/no_bias.hpp>
-#include <quire/attention/null_backend.hpp>
-#include <quire/attention/oracle_attention.hpp>
-#include <quire/attention/oracle_backend.hpp>
-#include <quire/attention/oracle_layer.hpp>
-#include <quire/attention/oracle_plane.hpp>
-#include <quire/attention/output_rows.hpp>
-#include <quire/attention/partial_attention.hpp>
-#include <quire/attention/position_shift.hpp>
-#include <quire/attention/query_rows.hpp>
-#include <quire/attention/recording_backend.hpp>
-#include <quire/attention/request_rope.hpp>
-#include <quire/attention/resolved_rope.hpp>
-#include <quire/attention/rope.hpp>
-#include <quire/attention/rope_config.hpp>
-#include <quire/attention/rope_layout.hpp>
-#include <quire/attention/rope_scaling.hpp>
-#include <quire/attention/score_place.hpp>
-#include <quire/attention/shifted_positions.hpp>
-#include <quire/attention/strided_tensor.hpp>
-#include <quire/attention/tensor_place.hpp>
 #include <quire/block/block_pool.hpp>
 #include <quire/block/block_state.hpp>
 #include <quire/block/concepts.hpp>
@@ -89,24 +43,6 @@
 #include <quire/core/strong.hpp>
 #include <quire/core/transition_table.hpp>
 #include <quire/core/types.hpp>
-#include <quire/generate/concepts.hpp>
-#include <quire/generate/forward_batch.hpp>
-#include <quire/generate/generation_request.hpp>
-#include <quire/generate/generation_result.hpp>
-#include <quire/generate/generation_state.hpp>
-#include <quire/generate/generator.hpp>
-#include <quire/generate/generator_options.hpp>
-#include <quire/generate/kept_outputs.hpp>
-#include <quire/generate/lookup_drafter.hpp>
-#include <quire/generate/manual_clock.hpp>
-#include <quire/generate/no_clock.hpp>
-#include <quire/generate/no_drafter.hpp>
-#include <quire/generate/null_language_model.hpp>
-#include <quire/generate/random_state.hpp>
-#include <quire/generate/steady_clock.hpp>
-#include <quire/generate/stop_rules.hpp>
-#include <quire/generate/token_sampler.hpp>
-#include <quire/generate/types.hpp>
 #include <quire/identity/adapter.hpp>
 #include <quire/identity/adapter_list.hpp>
 #include <quire/identity/adapter_scale.hpp>
