@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Keeping a few positions of a full-attention layer: what it costs in accuracy, and why it never meets an exact cache.
+#include <quire/attention.hpp>
 #include <quire/quire.hpp>
 
 #include "heavy_hitters/heavy_hitters.hpp"

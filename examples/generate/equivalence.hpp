@@ -17,8 +17,8 @@
 #include <quire/cache/requests.hpp>
 #include <quire/core/types.hpp>
 #include <quire/generate/forward_batch.hpp>
-#include <quire/generate/instant.hpp>
 #include <quire/generate/steady_clock.hpp>
+#include <quire/generate/types.hpp>
 #include <quire/model/dtype.hpp>
 
 #include <algorithm> // std::fill_n, std::max, std::min

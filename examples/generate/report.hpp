@@ -9,7 +9,7 @@
 #include "generate/service.hpp"
 
 #include <quire/attention/equivalence_report.hpp>
-#include <quire/generate/stop_reason.hpp>
+#include <quire/generate/stop_rules.hpp>
 #include <quire/model/work.hpp>
 
 #include <nlohmann/json.hpp>

@@ -10,7 +10,7 @@
 #include <quire/attention/equivalence_report.hpp>
 #include <quire/block/block_state.hpp>
 #include <quire/core/types.hpp>
-#include <quire/generate/stop_reason.hpp>
+#include <quire/generate/stop_rules.hpp>
 
 #include <fmt/format.h>
 

@@ -17,9 +17,9 @@
 #include <quire/cache/cache_options.hpp>
 #include <quire/cache/kv_cache.hpp>
 #include <quire/core/types.hpp>
-#include <quire/generate/generation_id.hpp>
 #include <quire/generate/generator.hpp>
 #include <quire/generate/lookup_drafter.hpp>
+#include <quire/generate/types.hpp>
 #include <quire/identity/compute_identity.hpp>
 #include <quire/identity/content_digest.hpp>
 #include <quire/identity/sharing_domain.hpp>

@@ -5,8 +5,8 @@
 /// A clock that stands still while the screen is drawn, so that a pretty run is not a slow one.
 
 #include <quire/generate/concepts.hpp>
-#include <quire/generate/instant.hpp>
 #include <quire/generate/steady_clock.hpp>
+#include <quire/generate/types.hpp>
 
 namespace llama2 {
 

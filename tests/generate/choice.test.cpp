@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Choice of a token, its randomness, and when to stop.
 #include <quire/generate/random_state.hpp>
-#include <quire/generate/sampling_options.hpp>
 #include <quire/generate/stop_rules.hpp>
 #include <quire/generate/token_sampler.hpp>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the concepts of the room reject, and the small models.
 #include <quire/generate/concepts.hpp>
-#include <quire/generate/generation_times.hpp>
+#include <quire/generate/generation_result.hpp>
 #include <quire/generate/kept_outputs.hpp>
 #include <quire/generate/lookup_drafter.hpp>
 #include <quire/generate/manual_clock.hpp>

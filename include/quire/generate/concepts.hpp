@@ -8,7 +8,7 @@
 #include <quire/core/expected.hpp>
 #include <quire/core/types.hpp>
 #include <quire/generate/forward_batch.hpp>
-#include <quire/generate/instant.hpp>
+#include <quire/generate/types.hpp>
 #include <quire/view/concepts.hpp>
 
 #include <concepts>

@@ -10,7 +10,7 @@
 ///     logits    [ V floats       ]         one row of V per wanted position, in the order of `wanted`
 
 #include <quire/core/types.hpp>
-#include <quire/generate/generation_id.hpp>
+#include <quire/generate/types.hpp>
 #include <quire/view/batch_view.hpp>
 
 #include <cstddef>

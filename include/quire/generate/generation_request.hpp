@@ -2,15 +2,17 @@
 #pragma once
 
 /// \file
-/// What a caller asks a generator for.
+/// What a caller asks a generator for, and why it may be refused.
 
 #include <quire/cache/requests.hpp>
+#include <quire/core/errc.hpp>
 #include <quire/core/types.hpp>
 #include <quire/generate/generation_state.hpp>
-#include <quire/generate/instant.hpp>
+#include <quire/generate/types.hpp>
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 namespace quire {
 
@@ -28,6 +30,12 @@ struct generation_request {
   last_output_rule last_output = last_output_rule::leave; ///< What becomes of the last output.
   std::optional<instant> entry = {};                      ///< The agreed entry; nothing = the call of `submit`.
   std::optional<nanosecond_count> time_limit = {};        ///< From the entry; then it times out.
+};
+
+/// A refused request. Nothing has changed.
+struct generation_refusal {
+  errc code = errc::ok;  ///< The kind.
+  std::string message{}; ///< What was wrong, with figures, and what would work.
 };
 
 } // namespace quire

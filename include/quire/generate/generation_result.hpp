@@ -2,19 +2,64 @@
 #pragma once
 
 /// \file
-/// One generation: its state, and the accounts of what it cost.
+/// What comes out of a generation: its outputs, its state, and the accounts of what it cost.
+///
+/// ```text
+///   entry ──queue──▶ admitted ──prefill──▶ first token ──▶ … ──▶ last token
+///   ├─────────────── TTFT ────────────────┤├── (G − 1) · TPOT ──┤
+///   ├────────────────────── end to end ─────────────────────────┤
+/// ```
 
 #include <quire/core/types.hpp>
 #include <quire/generate/generation_state.hpp>
-#include <quire/generate/generation_times.hpp>
-#include <quire/generate/stop_reason.hpp>
+#include <quire/generate/stop_rules.hpp>
+#include <quire/generate/types.hpp>
 #include <quire/model/work.hpp>
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
 namespace quire {
+
+/// One output, as it is born. Valid until the next step.
+struct emitted_token {
+  generation_id of{};                     ///< Whose.
+  token_id token = 0;                     ///< What.
+  std::span<float const> logits = {};     ///< \shape [V] what it was chosen from.
+  stop_reason reason = stop_reason::none; ///< Whether it was the last.
+};
+
+/// Four instants and a count; everything else is a difference of them, so that nothing is added twice.
+/// \source S40
+struct generation_times {
+  instant entry{};                          ///< The agreed entry: where waiting begins.
+  std::optional<instant> admitted = {};     ///< When it got its place in the cache, the first time.
+  std::optional<instant> first_output = {}; ///< When the first output was chosen.
+  std::optional<instant> last_output = {};  ///< When the latest output was chosen.
+  token_count outputs{};                    ///< [tokens] G so far.
+
+  /// [ns] Waiting before admission: a part of `ttft`, not beside it.
+  [[nodiscard]] auto queue() const noexcept -> std::optional<nanosecond_count> { return since_entry(admitted); }
+  /// [ns] From the entry to the first output, queueing and prefill included.
+  [[nodiscard]] auto ttft() const noexcept -> std::optional<nanosecond_count> { return since_entry(first_output); }
+  /// [ns] From the entry to the last output.
+  [[nodiscard]] auto end_to_end() const noexcept -> std::optional<nanosecond_count> { return since_entry(last_output); }
+  /// [ns] Mean time of an output after the first; nothing below two outputs.
+  [[nodiscard]] auto tpot() const noexcept -> std::optional<double> {
+    if (outputs.value() < 2 || !first_output || !last_output) { return std::nullopt; }
+    return static_cast<double>((*last_output - *first_output).value()) / static_cast<double>(outputs.value() - 1);
+  }
+  /// Same times.
+  friend auto operator==(generation_times const&, generation_times const&) noexcept -> bool = default;
+
+private:
+  [[nodiscard]] auto since_entry(std::optional<instant> const& at) const noexcept -> std::optional<nanosecond_count> {
+    if (!at) { return std::nullopt; }
+    return *at - entry;
+  }
+};
 
 /// What there is to know about a generation, while it runs and afterwards. Outputs and covered positions are two
 /// numbers (S41): with G outputs a finished one covers P + G − 1 positions, or P + G if its last output was forwarded.
@@ -38,7 +83,7 @@ struct generation_result {
   [[nodiscard]] auto uncovered() const noexcept -> token_count {
     return token_count{static_cast<std::uint32_t>(state.prompt.size() + state.output.size())} - covered;
   }
-  /// The prompt of a follow-up turn: this one's prompt and output, then \p more. \source S41; cases 85, 86
+  /// The prompt of a follow-up turn: this one's prompt and output, then \p more. \source S41
   [[nodiscard]] auto follow_up(std::span<token_id const> more) const -> std::vector<token_id> {
     auto out = state.prompt;
     out.insert(out.end(), state.output.begin(), state.output.end());

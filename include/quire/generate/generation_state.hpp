@@ -6,8 +6,8 @@
 
 #include <quire/core/types.hpp>
 #include <quire/generate/random_state.hpp>
-#include <quire/generate/sampling_options.hpp>
 #include <quire/generate/stop_rules.hpp>
+#include <quire/generate/token_sampler.hpp>
 
 #include <vector>
 

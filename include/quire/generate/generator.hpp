@@ -25,21 +25,18 @@
 #include <quire/core/expected.hpp>
 #include <quire/core/types.hpp>
 #include <quire/generate/concepts.hpp>
-#include <quire/generate/emitted_token.hpp>
 #include <quire/generate/forward_batch.hpp>
 #include <quire/generate/fwd.hpp>
-#include <quire/generate/generation_id.hpp>
-#include <quire/generate/generation_refusal.hpp>
 #include <quire/generate/generation_request.hpp>
 #include <quire/generate/generation_result.hpp>
 #include <quire/generate/generator_options.hpp>
-#include <quire/generate/instant.hpp>
 #include <quire/generate/kept_outputs.hpp>
 #include <quire/generate/no_drafter.hpp> // IWYU pragma: keep, a default
 #include <quire/generate/random_state.hpp>
 #include <quire/generate/steady_clock.hpp> // IWYU pragma: keep, a default
-#include <quire/generate/stop_reason.hpp>
+#include <quire/generate/stop_rules.hpp>
 #include <quire/generate/token_sampler.hpp>
+#include <quire/generate/types.hpp>
 #include <quire/model/work.hpp>
 #include <quire/view/batch_view.hpp>
 

@@ -5,7 +5,7 @@
 /// A clock that stands still until it is told.
 
 #include <quire/generate/concepts.hpp>
-#include <quire/generate/instant.hpp>
+#include <quire/generate/types.hpp>
 
 namespace quire {
 

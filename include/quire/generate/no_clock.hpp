@@ -5,7 +5,7 @@
 /// The clock of those who want no times.
 
 #include <quire/generate/concepts.hpp>
-#include <quire/generate/instant.hpp>
+#include <quire/generate/types.hpp>
 
 namespace quire {
 

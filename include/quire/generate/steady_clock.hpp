@@ -5,7 +5,7 @@
 /// The clock of the machine.
 
 #include <quire/generate/concepts.hpp>
-#include <quire/generate/instant.hpp>
+#include <quire/generate/types.hpp>
 
 #include <chrono>
 #include <cstdint>

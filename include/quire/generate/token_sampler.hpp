@@ -2,26 +2,47 @@
 #pragma once
 
 /// \file
-/// Chooses a token from logits.
+/// How a token is chosen from logits, and who chooses it.
 ///
 ///     logits ─▶ · 1/T ─▶ keep top_k ─▶ softmax ─▶ keep top_p ─▶ one uniform number picks
 ///
 /// Exactly one number is drawn per choice that is not greedy, whatever the options: the state of a request then depends
 /// on how many tokens it has, and on nothing else.
 
+#include <quire/core/config_error.hpp>
 #include <quire/core/types.hpp>
 #include <quire/generate/random_state.hpp>
-#include <quire/generate/sampling_options.hpp>
 
 #include <algorithm> // std::max, std::min, std::partial_sort
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <limits>
 #include <optional>
 #include <span>
 #include <vector>
 
 namespace quire {
+
+/// Choice of a token. Changes no cached byte and is therefore part of no key (S34).
+struct sampling_options {
+  /// Divides the logits; 0 = greedy: the largest logit, the lowest id among equals, and no randomness.
+  double temperature = 0.0;
+  /// Only this many of the most likely tokens; 0 = all.
+  std::uint32_t top_k = 0;
+  /// Only the smallest set of most likely tokens whose probabilities reach this, at least one token; 1 = all.
+  double top_p = 1.0;
+
+  /// Checks all of it. \throws config_error naming what was wrong and what would work
+  void validate() const {
+    if (!(temperature >= 0.0) || !std::isfinite(temperature)) {
+      throw config_error{"sampling: the temperature must be 0 (greedy) or positive, often 0.7 to 1"};
+    }
+    if (!(top_p > 0.0 && top_p <= 1.0)) { throw config_error{"sampling: top_p must be in (0, 1], 1 for all tokens"}; }
+  }
+  /// Same options.
+  friend auto operator==(sampling_options const&, sampling_options const&) noexcept -> bool = default;
+};
 
 /// Chooses; keeps its working memory, so that a steady decode allocates nothing.
 class token_sampler {
