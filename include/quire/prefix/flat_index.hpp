@@ -180,7 +180,8 @@ public:
     auto at = take_pin(pin).value();
     for (; !root(at) && --nodes_[at].busy == 0; at = nodes_[at].parent) {
       ++evictable_;
-      if (closed) {
+      // What hangs below it may still be found by the walk, and leaves before it.
+      if (closed && !(order_.sweeping() && nodes_[at].children > 0)) {
         order_.enter_closed(*this, node_id{at});
       } else if (in_order(at)) {
         order_.enter(*this, node_id{at});
@@ -359,6 +360,7 @@ private:
   auto remove_node(number v) noexcept -> void {
     auto& node = nodes_[v];
     auto const p = node.parent;
+    auto const closed = node.closed;
     --evictable_;
     --cached_;
     table_.erase(place(node.digest), v);
@@ -368,7 +370,7 @@ private:
     if (root(p)) { return; }
     auto& parent = nodes_[p];
     if (--parent.children > 0 || parent.busy > 0) { return; }
-    if (order_.sweeping() && !parent.closed && unreachable(p)) { // the walk has passed it
+    if (!parent.closed && (closed || (order_.sweeping() && unreachable(p)))) { // the walk has passed it
       if (!Eviction::leaves_only) { order_.leave(*this, node_id{p}); }
       order_.enter_closed(*this, node_id{p});
     } else if (Eviction::leaves_only && !parent.closed) {

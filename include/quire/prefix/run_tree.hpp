@@ -243,7 +243,8 @@ public:
     while (!root(at) && --nodes_[at].busy == 0) {
       auto const above = nodes_[at].parent;
       evictable_ += nodes_[at].length;
-      if (closed) {
+      // What hangs below it may still be found by the walk, and leaves before it.
+      if (closed && !(order_.sweeping() && nodes_[at].children > 0)) {
         order_.enter_closed(*this, node_id{at});
       } else if (in_order(at)) {
         order_.enter(*this, node_id{at});
@@ -638,6 +639,7 @@ private:
   [[gnu::noinline]] auto remove_node(number v) noexcept -> void {
     auto& node = nodes_[v];
     auto const p = node.parent;
+    auto const closed = node.closed;
     table_.erase(node.hash, v);
     leave_order(v);
     drop_ids(node);
@@ -645,7 +647,7 @@ private:
     if (root(p)) { return; }
     auto& parent = nodes_[p];
     if (--parent.children > 0 || parent.busy > 0) { return; }
-    if (order_.sweeping() && !parent.closed && unreachable(p)) { // the walk has passed it
+    if (!parent.closed && (closed || (order_.sweeping() && unreachable(p)))) { // the walk has passed it
       if (!Eviction::leaves_only) { order_.leave(*this, node_id{p}); }
       order_.enter_closed(*this, node_id{p});
     } else if (Eviction::leaves_only && !parent.closed) {
