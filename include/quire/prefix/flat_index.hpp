@@ -65,11 +65,6 @@ public:
     store_.close_root(root);
     order_.sweep_again();
   }
-  /// See `run_tree::close_roots`.
-  auto close_roots() noexcept -> void {
-    store_.close_roots();
-    order_.sweep_again();
-  }
   /// See `run_tree::take_unit`.
   [[nodiscard]] auto take_unit() noexcept -> unit_id { return store_.take(); }
   /// See `run_tree::share_unit`.
@@ -107,12 +102,14 @@ public:
   }
   /// See `run_tree::would_pin`.
   [[nodiscard]] auto would_pin(prefix_match const& match) const noexcept -> unit_count {
+    if constexpr (!detail::evicts<Eviction>) { return {}; }
     std::uint32_t n = 0;
     for (auto at = match.node.value(); !root(at) && nodes_[at].busy == 0; at = nodes_[at].parent) { ++n; }
     return unit_count{n};
   }
   /// See `run_tree::would_release`.
   [[nodiscard]] auto would_release(prefix_pin const& held, unit_count back) const noexcept -> unit_count {
+    if constexpr (!detail::evicts<Eviction>) { return {}; }
     std::uint32_t n = 0;
     for (auto at = held.node().value(); n < back.value() && !root(at) && nodes_[at].busy == 1; at = nodes_[at].parent) {
       ++n;
@@ -180,8 +177,7 @@ public:
     auto at = take_pin(pin).value();
     for (; !root(at) && --nodes_[at].busy == 0; at = nodes_[at].parent) {
       ++evictable_;
-      // What hangs below it may still be found by the walk, and leaves before it.
-      if (closed && !(order_.sweeping() && nodes_[at].children > 0)) {
+      if (closed && nodes_[at].children == 0) {
         order_.enter_closed(*this, node_id{at});
       } else if (in_order(at)) {
         order_.enter(*this, node_id{at});
@@ -267,7 +263,9 @@ public:
       ++cached;
       evictable += node.busy == 0 ? 1U : 0U;
       if (!store_.published(unit_id{unit})) { return name + ": it is not published"; }
-      if (node.closed && (node.busy != 0 || !unreachable(n))) { return name + ": marked as unreachable, and is not"; }
+      auto const leaves_first = node.busy == 0 && node.children == 0 && unreachable(n);
+      if (node.closed && !leaves_first) { return name + ": leaves first, and need not"; }
+      if (!node.closed && leaves_first && !order_.sweeping()) { return name + ": leaves first, and nobody knows"; }
       if (!root(node.parent)) {
         if (!live(node.parent)) { return name + ": its parent is not cached"; }
         ++children[node.parent];
@@ -310,7 +308,7 @@ private:
     number parent = 0; // 0 = not in use
     std::uint32_t busy = 0;
     std::uint32_t children = 0;
-    bool closed = false; // idle below a closed root, and in the list of those
+    bool closed = false; // an idle leaf below a closed root, in the list of those
     order_hook links;
     typename Digest::digest_type digest{};
   };
@@ -370,10 +368,9 @@ private:
     if (root(p)) { return; }
     auto& parent = nodes_[p];
     if (--parent.children > 0 || parent.busy > 0) { return; }
-    if (!parent.closed && (closed || (order_.sweeping() && unreachable(p)))) { // the walk has passed it
-      if (!Eviction::leaves_only) { order_.leave(*this, node_id{p}); }
-      order_.enter_closed(*this, node_id{p});
-    } else if (Eviction::leaves_only && !parent.closed) {
+    if (closed || (order_.sweeping() && unreachable(p))) { // the walk may have passed it
+      order_.move_to_closed(*this, node_id{p});
+    } else if (Eviction::leaves_only) {
       order_.enter(*this, node_id{p});
     }
   }
