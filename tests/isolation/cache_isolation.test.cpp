@@ -68,7 +68,7 @@ TEMPLATE_TEST_CASE("case 3: an equal digest with other tokens becomes a second e
     e.read(r); // everybody reads his own
     e.release(r);
   }
-  CHECK(e.cache.cached_blocks() == block_count{10});
+  CHECK(e.now().published == block_count{10});
 }
 
 TEST_CASE("S36: no domain finds what another one stored, and each finds its own") {
@@ -80,7 +80,7 @@ TEST_CASE("S36: no domain finds what another one stored, and each finds its own"
     e.keep(prompt);
     CHECK(e.hit(prompt) == 8);
   }
-  CHECK(e.cache.cached_blocks() == block_count{6});
+  CHECK(e.now().published == block_count{6});
 }
 
 TEST_CASE("S33: every field of the identity separates, and equal fields meet") {
@@ -115,9 +115,9 @@ TEST_CASE("case 17: new weights hit nothing, and running requests never publish 
   e.cache.advance_epoch(running_requests::finish_privately);
   quire_test::check(e.cache);
   CHECK(e.hit(ascending(17)) == 0);
-  auto const cached = e.cache.cached_blocks();
+  auto const cached = e.now().published;
   e.step({{&running, {7, 8, 9}}}); // fills a block
-  CHECK(e.cache.cached_blocks() == cached);
+  CHECK(e.now().published == cached);
   CHECK(e.hit(joined(ascending(6, 100), {7, 8, 9})) == 0);
   e.keep(ascending(17)); // of the new epoch
   CHECK(e.hit(ascending(17)) == 16);

@@ -49,7 +49,7 @@ TEMPLATE_TEST_CASE("eviction_policy: a cache under pressure reads back every byt
 TEST_CASE("no_eviction: a full pool refuses") {
   auto e = engine<evicting<no_eviction>>{pool_of(4)};
   e.keep(ascending(12));
-  CHECK(e.cache.available_blocks() == block_count{1});
+  CHECK(e.now().available == block_count{1});
   auto const refused = e.ask(ascending(8, 50));
   REQUIRE_FALSE(refused.has_value());
   CHECK(refused.error().code == errc::no_blocks);

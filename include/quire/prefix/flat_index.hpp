@@ -65,6 +65,11 @@ public:
     store_.close_root(root);
     order_.sweep_again();
   }
+  /// See `run_tree::close_roots`.
+  auto close_roots() noexcept -> void {
+    store_.close_roots();
+    order_.sweep_again();
+  }
   /// See `run_tree::take_unit`.
   [[nodiscard]] auto take_unit() noexcept -> unit_id { return store_.take(); }
   /// See `run_tree::share_unit`.

@@ -82,6 +82,11 @@ public:
     store_.close_root(root);
     order_.sweep_again();
   }
+  /// The same for every root that was opened until now: the weights have changed.
+  auto close_roots() noexcept -> void {
+    store_.close_roots();
+    order_.sweep_again();
+  }
 
   // --- units --------------------------------------------------------------------------------------------------------
   /// A private unit with one holder; `none()` if all are in use. \complexity O(1)
