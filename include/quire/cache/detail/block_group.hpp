@@ -793,11 +793,12 @@ private:
     on_unit_[at] = block_id::none();
     --published_;
     if (by_path_) {
-      if (!doomed(block)) {
+      if constexpr (Clock::immediate) {
         pool_.evict_and_reclaim(block);
-      } else {
+      } else { // what a lost timeline takes out of the index may still be written on another one
         pool_.apply(block, event_type::evict);
-        ++lost_;
+        join(uses_[block.value()].last, uses_[block.value()].written);
+        settle(block);
       }
       return true;
     }
