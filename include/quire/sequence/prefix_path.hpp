@@ -44,7 +44,7 @@ struct settled_units {
   std::uint32_t first = 0;                   ///< [units]
   std::uint32_t end = 0;                     ///< [units] Equal to `first`: nothing is left to settle.
   unit_origin last = unit_origin::published; ///< Where the last one comes from.
-  unit_id replaced; ///< Of an `idle_twin`: the unit whose place it took.
+  unit_id replaced{}; ///< Of an `idle_twin`: the unit whose place it took.
   [[nodiscard]] auto empty() const noexcept -> bool { return first == end; } ///< Nothing happened.
 };
 
@@ -173,15 +173,15 @@ public:
   auto settle(Index& index, block_geometry const& unit, sequence_lengths const& at, bool publishes = true)
       -> settled_units {
     auto const first = pinned_;
-    if (first >= size()) { return {first, first}; }
+    if (first >= size()) { return {.first = first, .end = first}; }
     if (forked_ && index.published(units_[first])) {
       index.adopt(pin_, units_[first]);
       ++pinned_;
-      return {first, pinned_, unit_origin::adopted};
+      return {.first = first, .end = pinned_, .last = unit_origin::adopted};
     }
     auto full = publishes ? unit.index(std::min({at.committed, at.known, publish_end_})) : 0U;
     if (first >= full) {
-      if (!published_behind(index)) { return {first, first}; }
+      if (!published_behind(index)) { return {.first = first, .end = first}; }
       full = first + 1;
     }
     auto end = first;
@@ -191,11 +191,11 @@ public:
     }
     auto const done = index.publish(pin_, std::span{units_}.subspan(first, end - first));
     pinned_ += done.published.value();
-    if (done.replaced) { return {first, pinned_, unit_origin::idle_twin, done.replaced}; }
-    if (!done.existing) { return {first, pinned_}; }
+    if (done.replaced) { return {.first = first, .end = pinned_, .last = unit_origin::idle_twin, .replaced = done.replaced}; }
+    if (!done.existing) { return {.first = first, .end = pinned_}; }
     index.drop_unit(std::exchange(units_[pinned_], done.existing));
     ++pinned_;
-    return {first, pinned_, unit_origin::busy_twin};
+    return {.first = first, .end = pinned_, .last = unit_origin::busy_twin};
   }
 
   // --- forking, cutting, ending -------------------------------------------------------------------------------------
