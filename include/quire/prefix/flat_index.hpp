@@ -328,7 +328,9 @@ private:
   template <bool Counting = false>
   [[nodiscard]] auto find_child(number parent, std::uint32_t label, typename Digest::digest_type const& digest,
                                 token_id const* first) const noexcept -> number {
-    return table_.find(place(digest), [&](number n) {
+    auto const hash = place(digest);
+    return table_.find(hash, [&](number n) {
+      if (place(nodes_[n].digest) != hash) { return false; }
       auto const same = nodes_[n].parent == parent && store_.label(n - 1) == label &&
                         detail::equal_tokens(first, store_.of(n - 1).data(), store_.unit_tokens());
       if constexpr (Counting) { collisions_ += same ? 0U : 1U; }
