@@ -230,6 +230,12 @@ TEST_CASE("bucket_table: equal hashes in any number are told apart by content") 
   for (std::uint32_t n = 1; n <= 60; ++n) {
     CHECK(table.find(7, [&](std::uint32_t x) { return x == n; }) == (n % 2 == 1 ? 0 : n));
   }
+  auto offered = 0; // entries of this hash
+  CHECK(table.find(7, [&](std::uint32_t x) {
+    offered += 1;
+    return x == 0;
+  }) == 0);
+  CHECK(offered == 30);
   table.replace(7, 2, 99);
   CHECK(table.find(7, [](std::uint32_t x) { return x == 99; }) == 99);
   for (std::uint32_t n = 61; n <= 90; ++n) {
