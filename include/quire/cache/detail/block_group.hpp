@@ -759,6 +759,7 @@ private:
       }
       return;
     }
+    if (origin == unit_origin::adopted) { return; } // a step has added it, and copies the unit
     if (pool_.state(entry) != state_type::private_ || doomed(entry)) { return; } // it hangs elsewhere, or must not
     if (there && (by_path_ ? origin == unit_origin::idle_twin : is_idle(there))) {
       depart(there, at, leave_reason::replaced);
