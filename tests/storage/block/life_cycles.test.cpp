@@ -51,11 +51,8 @@ TEST_CASE("S25: every state and event of a block") {
       {s::writing, e::retire, s::retiring},      // rolled back after launch
       {s::private_, e::publish, s::published},   // full: matchable
       {s::private_, e::retire, s::retiring},     // last holder left
-      {s::published, e::unpublish, s::private_}, // device lost, holder stays
-      {s::published, e::claim, s::condemned},    // victim of a plan
-      {s::published, e::retire, s::retiring},    // device lost, nobody holds it
-      {s::condemned, e::restore, s::published},  // plan dropped
-      {s::condemned, e::evict, s::retiring},     // plan launched
+      {s::published, e::unpublish, s::private_}, // no longer found, holder stays
+      {s::published, e::evict, s::retiring},     // no longer found, nobody holds it
       {s::retiring, e::reclaim, s::free},        // past the fence
   });
 }
@@ -109,20 +106,8 @@ TEST_CASE("case 42: cancel and time-out are legal in every state of a living req
 
 // block_lifecycle: an engine may add states.
 namespace {
-enum class more_state : std::uint8_t { free, writing, private_, published, condemned, retiring, parked, count_ };
-enum class more_event : std::uint8_t {
-  allocate,
-  commit,
-  publish,
-  unpublish,
-  claim,
-  restore,
-  evict,
-  retire,
-  reclaim,
-  park,
-  count_
-};
+enum class more_state : std::uint8_t { free, writing, private_, published, retiring, parked, count_ };
+enum class more_event : std::uint8_t { allocate, commit, publish, unpublish, evict, retire, reclaim, park, count_ };
 struct more_lifecycle {
   using state = more_state;
   using event = more_event;
