@@ -25,7 +25,7 @@ namespace {
 using namespace quire_bench;
 using prompt_span = std::span<quire::token_id const>;
 
-constexpr std::size_t prompt_tokens = std::size_t{prompt_blocks} * block_tokens;
+constexpr std::size_t prompt_tokens = std::size_t{prompt_units} * unit_tokens;
 
 /// Prompts and an equal copy of each, for memcmp.
 struct prompts {
@@ -43,9 +43,9 @@ struct prompts {
 
 /// One look-up as an admission makes it, and its end.
 template <class Fixture>
-auto look_up(Fixture& fixture, prompt_span prompt, std::span<quire::block_id> ids) -> void {
+auto look_up(Fixture& fixture, prompt_span prompt, std::span<quire::unit_id> ids) -> void {
   auto const found = fixture.index.match(fixture.root, prompt, ids);
-  expect(found.blocks.value() == prompt_blocks, "the prompt is not resident");
+  expect(found.units.value() == prompt_units, "the prompt is not resident");
   auto pin = fixture.index.pin(found);
   keep(ids.back());
   fixture.index.release(std::move(pin));
@@ -58,12 +58,12 @@ auto compare(prompts const& p, std::uint32_t i) -> void {
 
 /// Looks up \p count resident prompts in turn, \p laps times a round.
 template <class Index = quire::run_tree<>>
-auto resident(std::uint32_t count, std::uint32_t laps, std::uint32_t pool, block_order order, std::string goal) {
+auto resident(std::uint32_t count, std::uint32_t laps, std::uint32_t units, unit_order order, std::string goal) {
   return [=](benchmark::State& state) {
     prompts const p{count};
-    prefix_fixture<Index> fixture{pool, order};
+    prefix_fixture<Index> fixture{units, order};
     for (std::uint32_t i = 0; i < count; ++i) { fixture.cache(p.at(i)); }
-    std::vector<quire::block_id> ids(prompt_blocks);
+    std::vector<quire::unit_id> ids(prompt_units);
     auto const each = [&](auto visit) {
       return nanoseconds([&] {
         for (std::uint32_t lap = 0; lap < laps; ++lap) {
@@ -78,14 +78,14 @@ auto resident(std::uint32_t count, std::uint32_t laps, std::uint32_t pool, block
   };
 }
 
-/// A chain that 512 requests grew block by block, beside the same chain built at once.
+/// A chain that 512 requests grew unit by unit, beside the same chain built at once.
 auto grown(benchmark::State& state) {
   prompts const p{1};
   prefix_fixture<> grown{65'536};
   prefix_fixture<> built{65'536};
-  for (std::uint32_t n = 1; n <= prompt_blocks; ++n) { grown.cache(p.at(0).first(std::size_t{n} * block_tokens)); }
+  for (std::uint32_t n = 1; n <= prompt_units; ++n) { grown.cache(p.at(0).first(std::size_t{n} * unit_tokens)); }
   built.cache(p.at(0));
-  std::vector<quire::block_id> ids(prompt_blocks);
+  std::vector<quire::unit_id> ids(prompt_units);
   constexpr auto laps = 400;
   auto const many = [&](auto& fixture) {
     return nanoseconds([&] {
@@ -99,15 +99,15 @@ auto grown(benchmark::State& state) {
 }
 
 [[maybe_unused]] auto const registered =
-    add("lookup/hot", 41, resident(1, 400, 65'536, block_order::consecutive, "ratio<=2")) &&
-    add("lookup/hot_scattered", 41, resident(1, 400, 65'536, block_order::scattered, "ratio<=3")) &&
-    add("lookup/rotating_120", 31, resident(120, 4, 65'536, block_order::consecutive, "ratio<=2")) &&
-    add("lookup/rotating_120_scattered", 31, resident(120, 4, 65'536, block_order::scattered, "ratio<=3")) &&
+    add("lookup/hot", 41, resident(1, 400, 65'536, unit_order::consecutive, "ratio<=2")) &&
+    add("lookup/hot_scattered", 41, resident(1, 400, 65'536, unit_order::scattered, "ratio<=3")) &&
+    add("lookup/rotating_120", 31, resident(120, 4, 65'536, unit_order::consecutive, "ratio<=2")) &&
+    add("lookup/rotating_120_scattered", 31, resident(120, 4, 65'536, unit_order::scattered, "ratio<=3")) &&
     add("lookup/grown_in_512_steps", 41, grown) &&
-    add("lookup/rotating_1000_of_1M", 21, resident(1000, 1, 1'048'576, block_order::consecutive, "ratio<=2")) &&
-    add("lookup/rotating_1000_of_1M_scattered", 21, resident(1000, 1, 1'048'576, block_order::scattered, "ratio<=3")) &&
-    add("lookup/flat_index_hot", 11, resident<quire::flat_index<>>(1, 40, 65'536, block_order::consecutive, "")) &&
+    add("lookup/rotating_1000_of_1M", 21, resident(1000, 1, 1'048'576, unit_order::consecutive, "ratio<=2")) &&
+    add("lookup/rotating_1000_of_1M_scattered", 21, resident(1000, 1, 1'048'576, unit_order::scattered, "ratio<=3")) &&
+    add("lookup/flat_index_hot", 11, resident<quire::flat_index<>>(1, 40, 65'536, unit_order::consecutive, "")) &&
     add("lookup/flat_index_rotating_120", 11,
-        resident<quire::flat_index<>>(120, 1, 65'536, block_order::consecutive, ""));
+        resident<quire::flat_index<>>(120, 1, 65'536, unit_order::consecutive, ""));
 
 } // namespace

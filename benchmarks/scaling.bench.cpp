@@ -28,11 +28,11 @@ namespace {
 
 using namespace quire_bench;
 
-constexpr std::uint32_t pool_blocks = 131'072;
+constexpr std::uint32_t all_units = 131'072;
 constexpr std::uint32_t wanted_nodes = 100'000;
 
-/// Two blocks: a parent and a leaf.
-using prompt = std::array<quire::token_id, 2 * std::size_t{block_tokens}>;
+/// Two units: a parent and a leaf.
+using prompt = std::array<quire::token_id, 2 * std::size_t{unit_tokens}>;
 
 struct shape {
   std::string_view name;
@@ -50,11 +50,11 @@ constexpr shape shapes[] = {
 /// One index of one shape. Its idle leaves stand in a ring in the order of their last use.
 class grown_index {
 public:
-  explicit grown_index(shape what) : fixture_{pool_blocks, block_order::scattered} {
+  explicit grown_index(shape what) : fixture_{all_units, unit_order::scattered} {
     auto const each = 1 + what.fan_out + what.chain;
     auto const parents = std::max(1U, wanted_nodes / each);
     for (std::uint32_t p = 0; p < parents; ++p) {
-      auto const first = random_tokens(random_, block_tokens);
+      auto const first = random_tokens(random_, unit_tokens);
       if (what.chain > 0) { grow_chain(first, what.chain); }
       for (std::uint32_t c = 0; c < what.fan_out; ++c) { leaves_.push_back(below(first)); }
     }
@@ -68,27 +68,26 @@ public:
     expect(fixture_.index.nodes().value() > wanted_nodes * 98 / 100, "the index is too small");
   }
 
-  /// Evicts one block, and puts an equal one back. \returns [ns] of the first
+  /// Evicts one unit, and puts an equal one back. \returns [ns] of the first
   auto evict() -> double {
-    quire::block_id block;
-    auto const time = nanoseconds([&] { fixture_.evict({&block, 1}); });
-    fixture_.give_back(block);
+    quire::unit_id unit;
+    auto const time = nanoseconds([&] { fixture_.evict({&unit, 1}); });
     fixture_.cache(oldest_leaf());
     return time;
   }
-  /// Looks up a prompt whose first block is known and whose second is not. \returns [ns]
+  /// Looks up a prompt whose first unit is known and whose second is not. \returns [ns]
   auto miss() -> double {
     auto const unknown = below(leaves_[random_() % leaves_.size()]);
-    std::array<quire::block_id, 2> ids;
+    std::array<quire::unit_id, 2> ids;
     quire::prefix_match found;
     auto const time = nanoseconds([&] { found = fixture_.index.match(fixture_.root, unknown, ids); });
-    expect(found.blocks.value() == 1, "the prompt should be half known");
+    expect(found.units.value() == 1, "the prompt should be half known");
     return time;
   }
   /// Finds an idle leaf, pins it and lets it go. \returns [ns]
   auto pin() -> double {
     auto const& leaf = oldest_leaf();
-    std::array<quire::block_id, 2> ids;
+    std::array<quire::unit_id, 2> ids;
     return nanoseconds([&] {
       auto const found = fixture_.index.match(fixture_.root, leaf, ids);
       fixture_.index.release(fixture_.index.pin(found));
@@ -96,22 +95,22 @@ public:
   }
 
 private:
-  /// A prompt that begins with the first block of \p tokens and ends as no other does.
+  /// A prompt that begins with the first unit of \p tokens and ends as no other does.
   auto below(std::span<quire::token_id const> tokens) -> prompt {
     prompt out;
-    std::copy_n(tokens.begin(), block_tokens, out.begin());
-    for (auto i = std::size_t{block_tokens}; i < out.size(); ++i) {
+    std::copy_n(tokens.begin(), unit_tokens, out.begin());
+    for (auto i = std::size_t{unit_tokens}; i < out.size(); ++i) {
       out[i] = static_cast<quire::token_id>(random_() & 0x1'ffffU);
     }
     return out;
   }
   /// The leaf that was used least recently; the caller uses it.
   auto oldest_leaf() -> prompt const& { return leaves_[next_++ % leaves_.size()]; }
-  /// Nodes of one block each in one chain: a pin ends at each of them, so that they cannot merge.
+  /// Nodes of one unit each in one chain: a pin ends at each of them, so that they cannot merge.
   auto grow_chain(std::vector<quire::token_id> tokens, std::uint32_t length) -> void {
     for (std::uint32_t i = 0; i < length; ++i) {
       pins_.push_back(fixture_.admit(tokens));
-      auto const more = random_tokens(random_, block_tokens);
+      auto const more = random_tokens(random_, unit_tokens);
       tokens.insert(tokens.end(), more.begin(), more.end());
     }
     pins_.push_back(fixture_.admit(tokens));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Case 33, 140: a lease is move-only, so that it cannot be given back twice.
+// A lease is move-only, so that it cannot be given back twice.
 // expect: deleted
 #include <quire/prefix/prefix_pin.hpp>
 

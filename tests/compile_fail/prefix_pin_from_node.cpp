@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Case 31: a number is no lease; only an index makes a pin.
+// A number is no lease; only an index makes a pin.
 // expect: private
 #include <quire/prefix/prefix_pin.hpp>
 #include <quire/prefix/run_tree.hpp>
@@ -9,6 +9,6 @@ auto make(quire::run_tree<>& tree, quire::prefix_match const& found) -> quire::p
   return tree.pin(found);
 #else
   static_cast<void>(tree);
-  return quire::prefix_pin{found.node, false};
+  return quire::prefix_pin{found.node, found.root, false};
 #endif
 }

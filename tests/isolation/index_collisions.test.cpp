@@ -1,20 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Digest collisions and domains through the real indexes and the real cache: a digest only says where to look.
-#include <quire/block/ticket_fence.hpp>
-#include <quire/cache/kv_cache.hpp>
-#include <quire/identity/constant_digest.hpp>
+// Digest collisions through the real indexes: a digest only says where to look.
 #include <quire/identity/digest_scheme.hpp>
 #include <quire/prefix/flat_index.hpp>
 #include <quire/prefix/run_tree.hpp>
 
 #include "isolation/identity_fixtures.hpp"
 #include "isolation/truncated_digest.hpp"
-#include "storage/index_fixture.hpp"
-#include "storage/storage_fixture.hpp"
+#include "storage/prefix/index_fixture.hpp"
 #include "support/catch_compat.hpp"
 
 #include <cstdint>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -22,22 +17,13 @@ namespace {
 using namespace quire;
 using quire_test::ascending;
 using quire_test::domain_of;
-using quire_test::engine;
 using quire_test::joined;
-using quire_test::pool_of;
 using quire_test::scope_of;
 using quire_test::shelf;
 using quire_test::some_fields;
 using quire_test::text;
 using quire_test::truncated_digest;
 using list = std::vector<std::uint32_t>;
-
-template <class Digest, template <class, class> class Index>
-struct digesting : default_policies {
-  using digest = Digest;
-  template <class E, class D>
-  using index = Index<E, D>;
-};
 
 // A text {9, x, y, z} whose first block has the 8-bit digest and the place of {1, 2, 3, 4} below the same root.
 auto colliding(node_id root) -> text {
@@ -72,45 +58,10 @@ TEMPLATE_TEST_CASE("case 1: a block whose 8-bit digest collides is never a hit",
   CHECK(s.index.hash_collisions() == 1);
 }
 
-TEST_CASE("case 1: a tenant that forges a digest reads nothing of another one") {
-  auto e = engine<digesting<constant_digest, run_tree>>{pool_of(16)};
-  e.keep({1, 2, 3, 4, 5});
-  e.scope = e.open("attacker"); // under this digest even the scopes collide
-  CHECK(e.hit({1, 2, 3, 4, 5}) == 0);
-  CHECK(e.hit({9, 7, 5, 2, 1}) == 0);
-}
-
-TEMPLATE_TEST_CASE("case 2: a hit needs equal tokens and an equal parent, and a collision counts as a miss", "",
-                   (digesting<constant_digest, run_tree>), (digesting<constant_digest, flat_index>),
-                   (digesting<truncated_digest, run_tree>), (digesting<truncated_digest, flat_index>)) {
-  auto e = engine<TestType>{pool_of(32)};
-  e.keep({1, 2, 3, 4, 5, 6, 7, 8, 9});
-  e.keep({1, 2, 3, 4, 9, 9, 9, 9, 9});           // a branch: both second blocks have an entry of their own
-  auto r = e.serve({5, 6, 7, 8, 5, 6, 7, 8, 9}); // tokens that are there, behind another parent
-  CHECK(r.seq.cached() == token_count{0});
-  e.read(r);
-  CHECK(e.cache.statistics().hit_tokens == 4); // the branch found the common block, this prompt nothing
-  CHECK(e.cache.statistics().computed_tokens == 9 + 5 + 9);
-  if (std::is_same_v<typename TestType::digest, constant_digest>) { CHECK(e.cache.statistics().hash_collisions > 0); }
-}
-
 TEMPLATE_TEST_CASE("case 2: nothing collides under the default digest", "", (run_tree<>), (flat_index<>)) {
   auto s = shelf<TestType>{64, 4};
   for (token_id t = 0; t < 12; ++t) { s.use(joined(ascending(4), {t, t, t, t})); }
   CHECK(s.index.hash_collisions() == 0);
-}
-
-TEMPLATE_TEST_CASE("case 3: an equal digest with other tokens becomes a second entry", "",
-                   (digesting<constant_digest, run_tree>), (digesting<constant_digest, flat_index>)) {
-  auto e = engine<TestType>{pool_of(64)};
-  for (token_id t = 0; t < 10; ++t) { e.keep(joined({t, t, t, t}, {7})); } // the attacker's first, then the victim's
-  for (token_id t = 0; t < 10; ++t) {
-    auto r = e.serve(joined({t, t, t, t}, {7}));
-    CHECK(r.seq.cached() == token_count{4});
-    e.read(r); // everybody reads his own
-    e.release(r);
-  }
-  CHECK(e.now().published == block_count{10});
 }
 
 TEMPLATE_TEST_CASE("case 4: two processes that agree on the scheme agree on every digest", "", run_tree<>,
@@ -121,16 +72,19 @@ TEMPLATE_TEST_CASE("case 4: two processes that agree on the scheme agree on ever
   auto const scope = scope_of(some_fields(), domain_of("shared"));
   auto const a = producer.index.open_root(scope.bytes());
   auto const b = consumer.index.open_root(scope.bytes());
-  producer.release(producer.publish(a, ascending(12)));
+  auto from = producer.publish(a, ascending(12));
   consumer.use(ascending(12, 70));
-  consumer.release(consumer.publish(b, ascending(12)));
-  auto const from = producer.find(a, ascending(12));
-  auto const to = consumer.find(b, ascending(12));
-  REQUIRE(from.size() == 3);
-  REQUIRE(to.size() == 3);
-  for (std::size_t i = 0; i < 3; ++i) {
-    CHECK(producer.index.digest(block_id{from[i]}) == consumer.index.digest(block_id{to[i]}));
+  auto to = consumer.publish(b, ascending(12));
+  CHECK(producer.index.digest(from) == consumer.index.digest(to));
+  for (auto back = 1U; back <= 3; ++back) { // and on what is before
+    auto shorter = producer.pin_back(from, back);
+    auto same = consumer.pin_back(to, back);
+    CHECK(producer.index.digest(shorter) == consumer.index.digest(same));
+    producer.release(std::move(shorter));
+    consumer.release(std::move(same));
   }
+  producer.release(std::move(from));
+  consumer.release(std::move(to));
 }
 
 TEST_CASE("case 4: another scheme is another scope, so that a mismatch shows instead of missing for ever") {
@@ -138,88 +92,4 @@ TEST_CASE("case 4: another scheme is another scope, so that a mismatch shows ins
   auto const theirs = scope_of<truncated_digest>(some_fields(), domain_of("t"));
   CHECK_FALSE(ours == theirs);
   CHECK(digest_scheme::of<xxh3_128_digest>() != digest_scheme::of<truncated_digest>());
-}
-
-TEST_CASE("S36: no domain finds what another one stored, and each finds its own") {
-  auto e = engine<>{pool_of(64)};
-  auto const prompt = ascending(9);
-  for (auto const* tenant : {"a", "b", "c"}) {
-    e.scope = e.open(tenant);
-    CHECK(e.hit(prompt) == 0);
-    e.keep(prompt);
-    CHECK(e.hit(prompt) == 8);
-  }
-  CHECK(e.now().published == block_count{6});
-}
-
-TEST_CASE("S33: every field of the identity separates, and equal fields meet") {
-  auto e = engine<>{pool_of(64)};
-  auto const prompt = ascending(5);
-  e.keep(prompt);
-  auto const domain = domain_of("tenant");
-  auto const hit_under = [&](compute_identity_fields const& fields) {
-    e.scope = e.cache.open_scope(compute_identity{fields}, domain);
-    return e.hit(prompt);
-  };
-  CHECK(hit_under(some_fields()) == 4);
-  auto fields = some_fields();
-  fields.weights = weights_digest{quire_test::some_digest(77)};
-  CHECK(hit_under(fields) == 0);
-  fields = some_fields();
-  fields.adapters = adapter_list::of({quire_test::some_adapter(4, 1.0)});
-  CHECK(hit_under(fields) == 0);
-  fields = some_fields();
-  fields.positions = position_config{"rope base=10000"};
-  CHECK(hit_under(fields) == 0);
-  fields = some_fields();
-  fields.conditions = external_conditions::of(quire_test::some_digest(5));
-  CHECK(hit_under(fields) == 0);
-  CHECK(hit_under(some_fields()) == 4);
-}
-
-TEST_CASE("case 17: new weights hit nothing, and running requests never publish again") {
-  auto e = engine<>{pool_of(64)};
-  e.keep(ascending(17));
-  auto running = e.serve(ascending(6, 100), 4);
-  e.cache.advance_epoch(running_requests::finish_privately);
-  quire_test::check(e.cache);
-  CHECK(e.hit(ascending(17)) == 0);
-  auto const cached = e.now().published;
-  e.step({{&running, {7, 8, 9}}}); // fills a block
-  CHECK(e.now().published == cached);
-  CHECK(e.hit(joined(ascending(6, 100), {7, 8, 9})) == 0);
-  e.keep(ascending(17)); // of the new epoch
-  CHECK(e.hit(ascending(17)) == 16);
-}
-
-TEST_CASE("case 18: a flush always completes, and requests that must restart are told") {
-  auto e = engine<>{pool_of(16)};
-  auto running = e.serve(ascending(6), 4);
-  e.cache.advance_epoch(running_requests::must_restart);
-  quire_test::check(e.cache);
-  auto const ids = text{7};
-  auto const item = engine<>::step_item{running.seq, ids};
-  {
-    auto const planned = e.cache.plan_step({&item, 1});
-    REQUIRE(planned.has_value());
-    CHECK(planned->results()[0].status == errc::stale_epoch);
-  }
-  auto copy = e.fork(running, 6); // a copy of old work is old
-  auto const copied = engine<>::step_item{copy.seq, ids};
-  {
-    auto const planned = e.cache.plan_step({&copied, 1});
-    REQUIRE(planned.has_value());
-    CHECK(planned->results()[0].status == errc::stale_epoch);
-  }
-  e.release(copy);
-  e.release(running);
-  CHECK(e.hit(ascending(6)) == 0);
-}
-
-TEST_CASE("S36: what is left of an old epoch is evicted like anything else") {
-  auto e = engine<>{pool_of(5)};
-  e.keep(ascending(17));
-  e.cache.advance_epoch(running_requests::finish_privately);
-  for (auto i = 0; i < 4; ++i) { e.keep(ascending(9, 1000 * i)); }
-  CHECK(e.cache.statistics().evicted_blocks >= 4);
 }

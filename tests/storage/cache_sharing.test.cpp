@@ -218,7 +218,7 @@ TEMPLATE_TEST_CASE("S26: equal blocks that are filled token by token, cut and fi
   e.truncate(b, 6);
   e.step({{&b, {7, 8}}}); // writes into a copy of the block that it shares, which is that block again when it is full
   CHECK(numbers(a.seq.blocks().first(2)) == numbers(b.seq.blocks().first(2))); // NEWCORE
-  CHECK(e.cache.statistics().copied_blocks == 1); // NEWCORE
+  CHECK(e.cache.statistics().copied_blocks == 1);                              // NEWCORE
   CHECK(e.cache.statistics().duplicate_blocks == 3);
   e.read(a);
   e.read(b);

@@ -14,10 +14,10 @@
 
 #include "isolation/identity_fixtures.hpp"
 #include "support/catch_compat.hpp"
+#include "support/texts.hpp"
 
 #include <cstddef>
 #include <cstdint>
-#include <numeric>
 #include <optional>
 #include <span>
 #include <string>
@@ -26,27 +26,6 @@
 #include <vector>
 
 namespace quire_test {
-
-/// Text of a prompt or of an answer.
-using text = std::vector<quire::token_id>;
-
-/// \p n tokens that count up from \p first.
-inline auto ascending(std::size_t n, quire::token_id first = 1) -> text {
-  auto out = text(n);
-  std::iota(out.begin(), out.end(), first);
-  return out;
-}
-/// \p a followed by \p b.
-inline auto joined(text a, text const& b) -> text {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
-}
-/// The first \p n tokens of \p a.
-inline auto head(text const& a, std::size_t n) -> text {
-  return {a.begin(), a.begin() + static_cast<std::ptrdiff_t>(n)};
-}
-/// The tokens of \p a from \p n on.
-inline auto tail(text const& a, std::size_t n) -> text { return {a.begin() + static_cast<std::ptrdiff_t>(n), a.end()}; }
 
 /// Options of a small cache.
 inline auto pool_of(unsigned blocks, unsigned block_tokens = 4) -> quire::cache_options {

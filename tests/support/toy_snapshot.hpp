@@ -24,9 +24,9 @@ struct toy_snapshot {
   std::vector<quire::group_figures> figures;     ///< By group.
   std::vector<std::vector<std::uint8_t>> states; ///< By group: [blocks]
   std::uint32_t live = 0;
-  std::uint32_t victim = 0;                                       ///< Last block of the next victim.
-  std::map<std::uint32_t, std::pair<std::uint64_t, bool>> prefix; ///< Published block: what is above it, pinned?
-  std::map<std::uint32_t, std::vector<quire::token_id>> tokens;   ///< Of published blocks.
+  std::uint32_t victim = 0;                                       ///< Last unit of the next victim.
+  std::map<std::uint32_t, std::pair<std::uint64_t, bool>> prefix; ///< Published unit: what is above it, pinned?
+  std::map<std::uint32_t, std::vector<quire::token_id>> tokens;   ///< Of published units.
   std::vector<toy_table> tables;                                  ///< Of the sequences that were looked at.
   quire::cache_statistics statistics;                             ///< Refusals and collisions left out.
   friend auto operator==(toy_snapshot const&, toy_snapshot const&) -> bool = default;
@@ -40,18 +40,18 @@ template <class Cache>
   toy_snapshot s;
   s.live = cache.live_sequences().value();
   auto const victim = cache.eviction().victim();
-  std::map<std::uint32_t, std::uint32_t> last; // node: its last block
+  std::map<std::uint32_t, std::uint32_t> last; // node: its last unit
   cache.index().for_each_node(
-      [&](quire::node_id node, quire::node_id, auto blocks, std::uint32_t) { last[node.value()] = blocks.back(); });
-  cache.index().for_each_node([&](quire::node_id node, quire::node_id parent, auto blocks, std::uint32_t busy) {
+      [&](quire::node_id node, quire::node_id, auto units, std::uint32_t) { last[node.value()] = units.back(); });
+  cache.index().for_each_node([&](quire::node_id node, quire::node_id parent, auto units, std::uint32_t busy) {
     auto above = quire::is_root(parent) ? std::uint64_t{parent.value()} << 32U : std::uint64_t{last[parent.value()]};
-    for (auto const block : blocks) {
-      s.prefix[block] = {above, busy > 0};
-      auto const t = cache.index().tokens(quire::block_id{block});
-      s.tokens[block] = {t.begin(), t.end()};
-      above = block;
+    for (auto const unit : units) {
+      s.prefix[unit] = {above, busy > 0};
+      auto const t = cache.index().tokens(quire::unit_id{unit});
+      s.tokens[unit] = {t.begin(), t.end()};
+      above = unit;
     }
-    if (victim == node) { s.victim = blocks.back() + 1; }
+    if (victim == node) { s.victim = units.back() + 1; }
   });
   for (std::uint32_t g = 0; g < cache.groups(); ++g) {
     auto const id = quire::group_id{g};

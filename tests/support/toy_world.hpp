@@ -105,7 +105,7 @@ public:
     audit();
     auto const left = now();
     toy_check(left.promised.value() == 0, "promised to nobody");
-    toy_check(left.published == index_evictable(), "pinned by nobody");
+    toy_check(left.published == left.evictable, "pinned by nobody");
     toy_check(left.waiting.value() == 0, "blocks wait for a ticket that was reached");
     toy_check(left.draining.value() == 0, "blocks are held by those who ended");
     toy_check(left.free + left.published + left.lost == left.capacity, "blocks are missing after all have gone");
@@ -181,7 +181,6 @@ private:
   /// Figures of the only group.
   [[nodiscard]] auto now() const -> quire::group_figures { return cache_.figures(quire::group_id{0}); }
   [[nodiscard]] auto state_of(quire::block_id block) const { return cache_.block_state_of(quire::group_id{0}, block); }
-  [[nodiscard]] auto index_evictable() const -> quire::block_count { return cache_.index().evictable(); }
   /// Tokens that collide often: each block's worth of positions is one of two constants, chosen by \p style.
   [[nodiscard]] auto token_at(std::size_t p, std::uint32_t style) const -> quire::token_id {
     return static_cast<quire::token_id>((style >> (p / size_.block_tokens % 16U)) & 1U);

@@ -21,6 +21,9 @@ struct group_figures {
   block_count waiting{};   ///< Nobody holds them, and work in flight may still use them: they come back with a ticket.
   block_count draining{};  ///< Only ended or cut sequences keep them, until a ticket: then they are evictable.
   block_count lost{};      ///< Given up with lost timelines.
+
+  /// Same figures.
+  friend constexpr auto operator==(group_figures const&, group_figures const&) noexcept -> bool = default;
 };
 
 } // namespace quire

@@ -107,12 +107,14 @@ public:
   }
   /// See `run_tree::would_pin`.
   [[nodiscard]] auto would_pin(prefix_match const& match) const noexcept -> unit_count {
+    if constexpr (!detail::evicts<Eviction>) { return {}; }
     std::uint32_t n = 0;
     for (auto at = match.node.value(); !root(at) && nodes_[at].busy == 0; at = nodes_[at].parent) { ++n; }
     return unit_count{n};
   }
   /// See `run_tree::would_release`.
   [[nodiscard]] auto would_release(prefix_pin const& held, unit_count back) const noexcept -> unit_count {
+    if constexpr (!detail::evicts<Eviction>) { return {}; }
     std::uint32_t n = 0;
     for (auto at = held.node().value(); n < back.value() && !root(at) && nodes_[at].busy == 1; at = nodes_[at].parent) {
       ++n;
@@ -180,7 +182,7 @@ public:
     auto at = take_pin(pin).value();
     for (; !root(at) && --nodes_[at].busy == 0; at = nodes_[at].parent) {
       ++evictable_;
-      if (closed) {
+      if (closed && nodes_[at].children == 0) {
         order_.enter_closed(*this, node_id{at});
       } else if (in_order(at)) {
         order_.enter(*this, node_id{at});
@@ -266,7 +268,9 @@ public:
       ++cached;
       evictable += node.busy == 0 ? 1U : 0U;
       if (!store_.published(unit_id{unit})) { return name + ": it is not published"; }
-      if (node.closed && (node.busy != 0 || !unreachable(n))) { return name + ": marked as unreachable, and is not"; }
+      auto const leaves_first = node.busy == 0 && node.children == 0 && unreachable(n);
+      if (node.closed && !leaves_first) { return name + ": leaves first, and need not"; }
+      if (!node.closed && leaves_first && !order_.sweeping()) { return name + ": leaves first, and nobody knows"; }
       if (!root(node.parent)) {
         if (!live(node.parent)) { return name + ": its parent is not cached"; }
         ++children[node.parent];
@@ -309,7 +313,7 @@ private:
     number parent = 0; // 0 = not in use
     std::uint32_t busy = 0;
     std::uint32_t children = 0;
-    bool closed = false; // idle below a closed root, and in the list of those
+    bool closed = false; // an idle leaf below a closed root, in the list of those
     order_hook links;
     typename Digest::digest_type digest{};
   };
@@ -359,6 +363,7 @@ private:
   auto remove_node(number v) noexcept -> void {
     auto& node = nodes_[v];
     auto const p = node.parent;
+    auto const closed = node.closed;
     --evictable_;
     --cached_;
     table_.erase(place(node.digest), v);
@@ -368,10 +373,9 @@ private:
     if (root(p)) { return; }
     auto& parent = nodes_[p];
     if (--parent.children > 0 || parent.busy > 0) { return; }
-    if (order_.sweeping() && !parent.closed && unreachable(p)) { // the walk has passed it
-      if (!Eviction::leaves_only) { order_.leave(*this, node_id{p}); }
-      order_.enter_closed(*this, node_id{p});
-    } else if (Eviction::leaves_only && !parent.closed) {
+    if (closed || (order_.sweeping() && unreachable(p))) { // the walk may have passed it
+      order_.move_to_closed(*this, node_id{p});
+    } else if (Eviction::leaves_only) {
       order_.enter(*this, node_id{p});
     }
   }

@@ -138,6 +138,7 @@ public:
 
   /// Idle units that pinning \p match would take out of `evictable()`. \complexity as `pin`
   [[nodiscard]] auto would_pin(prefix_match const& match) const noexcept -> unit_count {
+    if constexpr (!detail::evicts<Eviction>) { return {}; }
     std::uint32_t n = 0;
     for (auto at = match.node.value(); !root(at) && nodes_[at].busy == 0; at = nodes_[at].parent) {
       n += at == match.node.value() ? match.offset : nodes_[at].length;
@@ -148,6 +149,7 @@ public:
   /// Units that would become evictable if \p held were given back while its path without the last \p back units stays
   /// pinned. \complexity O(nodes walked)
   [[nodiscard]] auto would_release(prefix_pin const& held, unit_count back) const noexcept -> unit_count {
+    if constexpr (!detail::evicts<Eviction>) { return {}; }
     std::uint32_t n = 0;
     for (auto at = held.node().value(); n < back.value() && !root(at) && nodes_[at].busy == 1; at = nodes_[at].parent) {
       n += std::min<std::uint32_t>(back.value() - n, nodes_[at].length);
@@ -243,7 +245,7 @@ public:
     while (!root(at) && --nodes_[at].busy == 0) {
       auto const above = nodes_[at].parent;
       evictable_ += nodes_[at].length;
-      if (closed) {
+      if (closed && nodes_[at].children == 0) {
         order_.enter_closed(*this, node_id{at});
       } else if (in_order(at)) {
         order_.enter(*this, node_id{at});
@@ -390,7 +392,7 @@ private:
     std::uint32_t place = 0;      // first slot of the extent, or the unit itself where there is none
     std::uint16_t length = 0;     // [units]; 0 = not in use
     std::uint8_t extent_log2 = 0; // of the extent's slots; 0 = no extent, length 1
-    bool closed = false;          // idle below a closed root, and in the list of those
+    bool closed = false;          // an idle leaf below a closed root, in the list of those
     std::uint32_t busy = 0;       // pins that end here + busy children
     std::uint32_t children = 0;   // nodes
     order_hook links;             // in the eviction order; next also chains unused nodes
@@ -553,6 +555,7 @@ private:
     prefix.links = links;
     prefix.length = static_cast<std::uint16_t>(keep);
     prefix.children = 1;
+    prefix.closed = false;
     prefix.busy = idle ? 0 : 1;
     digests_.forget(n);
     digests_.forget(p);
@@ -579,7 +582,7 @@ private:
       if (last) { break; }
       target.children = 1;
       target.busy = idle ? 0 : 1;
-      target.closed = node.closed;
+      target.closed = false;
       digests_.forget(m);
       order_.split(*this, node_id{n}, node_id{m}, idle);
       rest += piece.length;
@@ -638,6 +641,7 @@ private:
   [[gnu::noinline]] auto remove_node(number v) noexcept -> void {
     auto& node = nodes_[v];
     auto const p = node.parent;
+    auto const closed = node.closed;
     table_.erase(node.hash, v);
     leave_order(v);
     drop_ids(node);
@@ -645,10 +649,9 @@ private:
     if (root(p)) { return; }
     auto& parent = nodes_[p];
     if (--parent.children > 0 || parent.busy > 0) { return; }
-    if (order_.sweeping() && !parent.closed && unreachable(p)) { // the walk has passed it
-      if (!Eviction::leaves_only) { order_.leave(*this, node_id{p}); }
-      order_.enter_closed(*this, node_id{p});
-    } else if (Eviction::leaves_only && !parent.closed) {
+    if (closed || (order_.sweeping() && unreachable(p))) { // the walk may have passed it
+      order_.move_to_closed(*this, node_id{p});
+    } else if (Eviction::leaves_only) {
       order_.enter(*this, node_id{p});
     }
   }
@@ -722,7 +725,9 @@ auto run_tree<Eviction, Digest>::audit(std::span<std::uint32_t const> pins) cons
       if (seen[unit]++ != 0) { return name + ": unit " + std::to_string(unit) + " is in the tree twice"; }
       if (!store_.published(unit_id{unit})) { return name + ": unit " + std::to_string(unit) + " is not published"; }
     }
-    if (node.closed && (node.busy != 0 || !unreachable(n))) { return name + ": marked as unreachable, and is not"; }
+    auto const leaves_first = node.busy == 0 && node.children == 0 && unreachable(n);
+    if (node.closed && !leaves_first) { return name + ": leaves first, and need not"; }
+    if (!node.closed && leaves_first && !order_.sweeping()) { return name + ": leaves first, and nobody knows"; }
     auto const* first = store_.of(*ids_of(node)).data();
     auto const label = store_.label(*ids_of(node));
     if (node.hash != store_.locate(node.parent, label, first)) { return name + ": wrong hash"; }

@@ -185,7 +185,7 @@ private:
           if (!(group.by_path() && copy.at < record.path.pinned() * group.per_unit())) { count(copy.source); }
         }
       }
-      if (entries != table.held || table.held != table.counted) { return of + ": held blocks are miscounted"; }
+      if (entries != table.held || table.held != table.counted) { return of + ": held blocks are miscounted " + std::to_string(entries) + " " + std::to_string(table.held) + " " + std::to_string(table.counted); }
       held += table.held;
       budgets += table.budget;
       owed += table.owed;
@@ -195,7 +195,7 @@ private:
     auto const in_use =
         static_cast<std::uint64_t>(std::count_if(users.begin(), users.end(), [](auto n) { return n > 0; }));
     auto const promised = group.by_path() ? owed : budgets - std::min(budgets, in_use);
-    if (group.promised() != promised - std::min<std::uint64_t>(promised, group.reserved())) {
+    if (group.promised() != promised - std::min<std::uint64_t>(promised, group.reserved_by_live())) {
       return name + ": promised blocks are miscounted";
     }
     if (promises_hold && !core_type::shares_memory &&

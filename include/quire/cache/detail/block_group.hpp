@@ -110,12 +110,16 @@ public:
   /// it, and the one needs another.
   [[nodiscard]] auto promised() const noexcept -> std::uint32_t {
     auto const all = by_path_ ? owed_ : budgets_ - std::min(budgets_, in_use_);
-    return all - std::min(all, reserved_);
+    return all - std::min(all, reserved_by_live());
   }
   /// [blocks] that the plan at hand will take.
   [[nodiscard]] auto reserved() const noexcept -> std::uint32_t { return reserved_; }
+  /// [blocks] of them for sequences that are promised them.
+  [[nodiscard]] auto reserved_by_live() const noexcept -> std::uint32_t { return reserved_ - reserved_by_ended_; }
   auto reserve(std::uint32_t blocks) noexcept -> void { reserved_ += blocks; }
-  auto unreserve() noexcept -> void { reserved_ = 0; }
+  auto unreserve() noexcept -> void { reserved_ = reserved_by_ended_ = 0; }
+  /// A sequence ends whose \p blocks are reserved: nobody was promised them any more.
+  auto end_reserved(std::uint32_t blocks) noexcept -> void { reserved_by_ended_ += blocks; }
   [[nodiscard]] auto waiting() const noexcept -> std::uint32_t { return waiting_; }
   [[nodiscard]] auto lost() const noexcept -> std::uint32_t { return lost_; }
   /// [blocks] held by all tables, with their multiplicity.
@@ -259,13 +263,13 @@ public:
     auto const n = copies(t, a);
     if (n > 0) {
       for (auto j = geometry_.blocks(a.committed) - n, end = j + n; j < end; ++j) {
-        auto const source = std::exchange(t.blocks[j], take_one());
+        auto const source = std::exchange(t.blocks[j], take_one(t));
         ++t.held;
         copied(j, source, t.blocks[j]);
       }
       t.version = 0;
     }
-    for (; t.size() < size; ++t.held) { t.blocks.push_back(take_one()); }
+    for (; t.size() < size; ++t.held) { t.blocks.push_back(take_one(t)); }
     account(t);
     auto const taken = n + t.size() - before;
     if (by_path_) { owe(t, t.owed - std::min(t.owed, taken)); }
@@ -276,7 +280,7 @@ public:
   auto take_next(block_table& t, std::uint32_t committed) -> std::uint32_t {
     auto const j = geometry_.index(committed);
     if (j == t.size()) {
-      t.blocks.push_back(take_one());
+      t.blocks.push_back(take_one(t));
       ++t.held;
       account(t);
       if (by_path_ && t.owed > 0) { owe(t, t.owed - 1); }
@@ -642,13 +646,13 @@ private:
   [[nodiscard]] auto is_idle(block_id block) const -> bool {
     return pool_.holders(block) == 0 && (Clock::immediate || uses_[block.value()].next == unqueued);
   }
-  auto take_one() -> block_id {
+  auto take_one(block_table const& t) -> block_id {
     auto const block = pool_.try_allocate();
     QUIRE_EXPECTS(static_cast<bool>(block)); // the plan counted it
-    return by_path_ ? block : use(block);
+    return t.budget > 0 ? use(block) : block;
   }
   auto use(block_id block) noexcept -> block_id {
-    if (!by_path_) { in_use_ += users_[block.value()]++ == 0 ? 1U : 0U; }
+    in_use_ += users_[block.value()]++ == 0 ? 1U : 0U;
     return block;
   }
   auto leave_use(block_table const& t, block_id block) noexcept -> void {
@@ -813,6 +817,7 @@ private:
   std::uint32_t budgets_ = 0;
   std::uint32_t in_use_ = 0; // blocks with users
   std::uint32_t reserved_ = 0;
+  std::uint32_t reserved_by_ended_ = 0;
   std::uint32_t held_ = 0;
   std::uint32_t published_ = 0;
   std::uint32_t waiting_ = 0;

@@ -89,6 +89,7 @@ struct cache_core {
   counting_observer stats;
   slot_type* open = nullptr;        // planned, not launched
   std::uint32_t reserved_units = 0; // by it
+  std::uint32_t reserved_by_ended = 0; // [units] of these, by sequences that have ended
   std::uint32_t owed_units = 0;     // promised to sequences, and not taken
   std::uint64_t serials = 0;
   std::uint64_t versions = 0;
@@ -148,7 +149,7 @@ struct cache_core {
     return all - std::min(all, reserved_units);
   }
   [[nodiscard]] auto promised_units() const noexcept -> std::uint32_t {
-    return owed_units - std::min(owed_units, reserved_units);
+    return owed_units - std::min(owed_units, reserved_units - reserved_by_ended);
   }
   /// [tokens] that no sequence can be longer than.
   [[nodiscard]] auto longest() const noexcept -> std::uint32_t {
@@ -198,6 +199,11 @@ struct cache_core {
   /// Takes \p units out of the index. \returns how many
   auto evict_units(std::uint32_t units) -> std::uint32_t {
     return groups.evict_units(index, units, [this](group_type const& of, std::uint32_t n) { evicted(of, n); });
+  }
+  /// The plan at hand is over, or has taken what it counted.
+  auto unreserve() noexcept -> void {
+    groups.unreserve();
+    reserved_units = reserved_by_ended = 0;
   }
   /// What \p record was promised and has not taken, anew: it was cut, or gave blocks back.
   auto promise(record_type& record) -> void {

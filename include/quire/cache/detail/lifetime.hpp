@@ -240,6 +240,16 @@ auto end(cache_core<Policies>& c, record_of<Policies>& r, typename cache_core<Po
   r.phase = *to;
   ++r.generation;
   c.owe_units(r, 0);
+  if (r.plan_open && c.open != nullptr) { // what it has reserved stays reserved, and was promised to nobody
+    for (auto const& item : c.open->items) {
+      if (item.record != &r) { continue; }
+      auto const next = c.request_of(r, item.tokens);
+      c.reserved_by_ended += r.path.units_for(c.index, c.unit(), r.at, item.tokens);
+      for (std::size_t g = 0; g < c.groups.size(); ++g) {
+        c.groups[g].end_reserved(c.groups[g].needs(r.tables[g], next));
+      }
+    }
+  }
   for (auto& slot : c.slots) { // sources of copies in flight are nobody's use any more either
     for (auto const& copy : slot.copies) {
       if (r.plan_open && copy.record == &r && copy.group != copy.unit && slot.phase == step_phase::launched) {

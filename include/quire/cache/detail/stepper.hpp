@@ -132,8 +132,7 @@ public:
         launch_item(slot, item);
       }
     }
-    c.groups.unreserve();
-    c.reserved_units = 0;
+    c.unreserve();
     auto const buffer = static_cast<std::int32_t>(c.slot_number(slot));
     for (auto& group : slot.groups) {
       group.rows.end();
@@ -221,8 +220,7 @@ public:
       if (r.ending) { finish(c, r); }
     }
     if (!launched) {
-      c.groups.unreserve();
-      c.reserved_units = 0;
+      c.unreserve();
       c.open = nullptr;
     }
     for (auto& group : slot.groups) { group.rows.invalidate(); }

@@ -6,10 +6,13 @@
 ///
 /// ```text
 ///   close_root   everything below it is unreachable. Nothing is moved: O(1)
-///   victim   1   nodes that became idle below a closed root       a list, fed by `enter_closed`
-///            2   nodes that were idle already                     found by walking the nodes once
+///   victim   1   leaves that became idle below a closed root      a list, fed by `enter_closed`
+///            2   leaves that were idle already                    found by walking the nodes once
 ///            3   the policy's victim
 /// ```
+///
+/// The list holds leaves only: what hangs below a node may have become idle before the root was closed, and must leave
+/// before it all the same. A node with children stands in the policy's order until its last child has gone.
 
 #include <quire/prefix/node_id.hpp>
 #include <quire/prefix/order_list.hpp>
@@ -34,11 +37,17 @@ public:
   auto enter(Nodes& nodes, node_id node) noexcept -> void {
     policy_.enter(nodes, node);
   }
-  /// \p node became idle below a closed root.
+  /// \p leaf became idle below a closed root.
   template <class Nodes>
-  auto enter_closed(Nodes& nodes, node_id node) noexcept -> void {
-    nodes.closed_mark(node) = true;
-    closed_.push_back(nodes, node);
+  auto enter_closed(Nodes& nodes, node_id leaf) noexcept -> void {
+    nodes.closed_mark(leaf) = true;
+    closed_.push_back(nodes, leaf);
+  }
+  /// The last child of an idle \p node below a closed root has gone.
+  template <class Nodes>
+  auto move_to_closed(Nodes& nodes, node_id node) noexcept -> void {
+    if constexpr (!Eviction::leaves_only) { policy_.leave(nodes, node); }
+    enter_closed(nodes, node);
   }
   template <class Nodes>
   auto leave(Nodes& nodes, node_id node) noexcept -> void {
@@ -46,18 +55,20 @@ public:
     nodes.closed_mark(node) = false;
     closed_.erase(nodes, node);
   }
-  /// \p prefix, which has the mark of \p suffix, was cut off its front.
+  /// \p prefix was cut off the front of \p suffix: if idle, a node with a child.
   template <class Nodes>
   auto split(Nodes& nodes, node_id suffix, node_id prefix, bool idle) noexcept -> void {
     auto const closed = nodes.closed_mark(suffix);
     policy_.split(nodes, suffix, prefix, idle && !closed);
-    if (closed) { closed_.insert_after(nodes, suffix, prefix); }
+    if constexpr (!Eviction::leaves_only) {
+      if (closed) { policy_.enter(nodes, prefix); }
+    }
   }
-  /// \p child takes in \p parent. Both have the same mark.
+  /// \p child takes in \p parent, which became idle with it.
   template <class Nodes>
   auto merge(Nodes& nodes, node_id parent, node_id child) noexcept -> void {
-    if (nodes.closed_mark(parent)) { return closed_.erase(nodes, parent); }
-    policy_.merge(nodes, parent, child);
+    if (!nodes.closed_mark(child)) { return policy_.merge(nodes, parent, child); }
+    if constexpr (!Eviction::leaves_only) { policy_.leave(nodes, parent); }
   }
 
   /// A root was closed: the nodes are walked once more.

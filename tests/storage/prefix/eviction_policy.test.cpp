@@ -9,9 +9,9 @@
 #include <quire/prefix/optimal_eviction.hpp>
 #include <quire/prefix/run_tree.hpp>
 
-#include "storage/index_fixture.hpp"
-#include "storage/storage_fixture.hpp"
+#include "storage/prefix/index_fixture.hpp"
 #include "support/catch_compat.hpp"
+#include "support/most_recent.hpp"
 
 #include <algorithm>
 #include <array>
@@ -25,6 +25,7 @@ namespace {
 using namespace quire;
 using quire_test::ascending;
 using quire_test::joined;
+using quire_test::most_recent;
 using quire_test::shelf;
 using quire_test::text;
 
@@ -52,20 +53,17 @@ struct candidate {
   auto leave(Nodes&, node_id) noexcept(Throws != 4) -> returns<4, void>
     requires(Missing != 4);
   template <class Nodes>
-  auto restore(Nodes&, node_id) noexcept(Throws != 5) -> returns<5, void>
+  auto split(Nodes&, node_id, node_id, bool) noexcept(Throws != 5) -> returns<5, void>
     requires(Missing != 5);
   template <class Nodes>
-  auto split(Nodes&, node_id, node_id, bool) noexcept(Throws != 6) -> returns<6, void>
+  auto merge(Nodes&, node_id, node_id) noexcept(Throws != 6) -> returns<6, void>
     requires(Missing != 6);
-  template <class Nodes>
-  auto merge(Nodes&, node_id, node_id) noexcept(Throws != 7) -> returns<7, void>
+  auto may_extend(node_id, bool) const noexcept(Throws != 7) -> returns<7, bool>
     requires(Missing != 7);
-  auto may_extend(node_id, bool) const noexcept(Throws != 8) -> returns<8, bool>
+  auto may_merge(node_id, node_id) const noexcept(Throws != 8) -> returns<8, bool>
     requires(Missing != 8);
-  auto may_merge(node_id, node_id) const noexcept(Throws != 9) -> returns<9, bool>
+  auto victim() const noexcept(Throws != 9) -> returns<9, node_id>
     requires(Missing != 9);
-  auto victim() const noexcept(Throws != 10) -> returns<10, node_id>
-    requires(Missing != 10);
 };
 static_assert(eviction_policy<candidate<-1>>);
 static_assert(!eviction_policy<int>);
@@ -75,7 +73,7 @@ constexpr auto all_refused(std::integer_sequence<int, N...>) -> bool {
   return !eviction_policy<candidate<0>> && (!eviction_policy<candidate<N + 1>> && ...) &&
          (!eviction_policy<candidate<-1, N + 1>> && ...) && (!eviction_policy<candidate<-1, -1, N + 1>> && ...);
 }
-static_assert(all_refused(std::make_integer_sequence<int, 10>{}));
+static_assert(all_refused(std::make_integer_sequence<int, 9>{}));
 
 struct not_const : candidate<-1> {
   auto victim() noexcept -> node_id;
@@ -103,34 +101,6 @@ static_assert(!eviction_policy<counts_as_number>);
 static_assert(!eviction_policy<run_as_int>);
 static_assert(!eviction_policy<run_private>);
 
-// The smallest model that evicts: idle leaves, the one used last first.
-class most_recent {
-public:
-  static constexpr bool leaves_only = true;
-  static constexpr bool counts_uses = false;
-  static constexpr std::uint32_t max_run = 3;
-  explicit most_recent(node_count) {}
-  auto create(node_id, node_id) noexcept -> void {}
-  auto use(node_id) noexcept -> void {}
-  auto enter(auto& nodes, node_id n) noexcept -> void { list_.push_front(nodes, n); }
-  auto leave(auto& nodes, node_id n) noexcept -> void { list_.erase(nodes, n); }
-  auto restore(auto& nodes, node_id n) noexcept -> void { list_.push_front(nodes, n); }
-  auto split(auto&, node_id, node_id, bool) noexcept -> void {}
-  auto merge(auto&, node_id, node_id) noexcept -> void {}
-  auto may_extend(node_id, bool) const noexcept -> bool { return true; }
-  auto may_merge(node_id, node_id) const noexcept -> bool { return false; }
-  auto victim() const noexcept -> node_id { return list_.front(); }
-
-private:
-  order_list list_;
-};
-static_assert(eviction_policy<most_recent>);
-
-template <class Eviction>
-struct evicting : default_policies {
-  using eviction = Eviction;
-};
-
 // A forest: three branches behind a common block, and one tree of its own. p_b = 2.
 auto const trunk = text{1, 2};
 auto const branches = std::vector<text>{joined(trunk, ascending(8, 10)), joined(trunk, ascending(6, 30)),
@@ -141,16 +111,13 @@ void plant(Shelf& s) {
 }
 } // namespace
 
-TEST_CASE("eviction_policy: the archetype serves both indexes and a cache") {
+TEST_CASE("eviction_policy: the archetype serves both indexes") {
   auto tree = shelf<run_tree<most_recent>>{32, 2};
   plant(tree);
   CHECK(tree.evict(1) == std::vector{13U}); // the end of the tree that was used last: blocks 9 … 13
   auto flat = shelf<flat_index<most_recent>>{32, 2};
   plant(flat);
   CHECK(flat.evict(14).size() == 14);
-  auto e = quire_test::engine<evicting<most_recent>>{quire_test::pool_of(6)};
-  for (auto round = 0; round < 8; ++round) { e.keep(ascending(13, 1000 * round)); }
-  CHECK(e.cache.statistics().evicted_blocks > 0);
 }
 
 // --- conformance ---------------------------------------------------------------------------------------------------
@@ -201,24 +168,9 @@ TEMPLATE_TEST_CASE("S24: a pinned block and its ancestors are never victims", ""
   CHECK(victims.size() == 14 - 4);
   for (auto const b : kept) { CHECK(std::count(victims.begin(), victims.end(), b) == 0); }
   CHECK(s.find(branches[1]) == kept);
-  CHECK(s.index.evictable() == block_count{0});
+  CHECK(s.index.evictable() == unit_count{0});
   s.release(std::move(held));
   CHECK(s.evict(100).size() == 4);
-}
-
-TEMPLATE_TEST_CASE("eviction_policy: claims that are restored leave the order as it was", "", QUIRE_TEST_INDEXES) {
-  for (std::size_t n = 1; n <= 14; ++n) {
-    auto s = shelf<TestType>{32, 2};
-    plant(s);
-    auto const first = s.claim(n);
-    CHECK(first.size() == n);
-    CHECK(s.index.cached().value() == 14 - n);
-    CHECK(s.restore().empty());
-    CHECK(s.index.cached().value() == 14);
-    CHECK(s.claim(n) == first);
-    s.index.confirm();
-    s.audit();
-  }
 }
 
 TEMPLATE_TEST_CASE("eviction_policy: many at once are one after another", "", QUIRE_TEST_INDEXES) {
@@ -235,47 +187,12 @@ TEMPLATE_TEST_CASE("eviction_policy: many at once are one after another", "", QU
   CHECK(at_once.evict(100) == one_by_one);
 }
 
-TEMPLATE_TEST_CASE("eviction_policy: claims that nobody confirms twice", "", QUIRE_TEST_INDEXES) {
-  auto s = shelf<TestType>{32, 2};
-  plant(s);
-  auto const first = s.claim(3);
-  auto const second = s.claim(4); // a second item of the same plan
-  auto all = std::set<std::uint32_t>(first.begin(), first.end());
-  all.insert(second.begin(), second.end());
-  CHECK(all.size() == 7);
-  CHECK(s.restore().empty());
-  for (auto const& branch : branches) { CHECK(s.find(branch).size() == branch.size() / 2); }
-}
-
-TEMPLATE_TEST_CASE("eviction_policy: a cache under pressure reads back every byte", "", lru_eviction, fifo_eviction,
-                   lfu_eviction, optimal_eviction, most_recent) {
-  using namespace quire_test;
-  auto e = engine<evicting<TestType>>{pool_of(9)};
-  for (auto round = 0; round < 40; ++round) {
-    auto a = e.serve(joined(ascending(8, 1), ascending(5, 100 * (round % 5))), 4);
-    auto b = e.serve(ascending(9 + static_cast<std::size_t>(round % 3), 1000 * (round % 3)), 2);
-    e.step({{&a, {7}}, {&b, {8}}});
-    e.read(a);
-    e.read(b);
-    e.release(b);
-    e.step({{&a, {9}}});
-    e.release(a);
-  }
-  CHECK(e.cache.statistics().evicted_blocks > 0);
-}
-
-TEST_CASE("no_eviction: what is cached stays, and a full pool refuses") {
+TEST_CASE("no_eviction: what is cached stays") {
   auto s = shelf<run_tree<no_eviction>>{32, 2};
   plant(s);
   CHECK(s.evict(3).empty());
   CHECK(s.index.cached().value() == 14);
-  auto e = quire_test::engine<evicting<no_eviction>>{quire_test::pool_of(4)};
-  e.keep(ascending(12));
-  CHECK(e.cache.available_blocks() == block_count{1});
-  auto const refused = e.ask(ascending(8, 50));
-  REQUIRE_FALSE(refused.has_value());
-  CHECK(refused.error().code == errc::no_blocks);
-  CHECK(e.hit(ascending(13)) == 12);
+  CHECK(s.index.evictable() == unit_count{0});
 }
 
 namespace {

@@ -5,7 +5,7 @@
 #include <quire/prefix/detail/extent_arena.hpp>
 #include <quire/prefix/run_tree.hpp>
 
-#include "storage/index_fixture.hpp"
+#include "storage/prefix/index_fixture.hpp"
 #include "support/catch_compat.hpp"
 
 #include <cstdint>
@@ -39,7 +39,7 @@ TEST_CASE("B1: 600 blocks in a row are two nodes, and all of them are found") {
   for (auto const n : {1U, 511U, 512U, 513U, 599U}) { CHECK(s.find(head(prompt, n * 3)) == counting(n)); }
   auto held = s.pin(head(prompt, 3 * 512)); // ends where a node ends: nothing splits
   CHECK(s.index.nodes() == node_count{2});
-  CHECK(s.index.evictable() == block_count{88});
+  CHECK(s.index.evictable() == unit_count{88});
   s.release(std::move(held));
 }
 
@@ -47,7 +47,7 @@ TEST_CASE("B1: one call fills a run and goes on with the next") {
   auto s = shelf<run_tree<>>{700, 3};
   auto const prompt = ascending(1800);
   s.use(head(prompt, 1500));
-  s.use(prompt); // 12 blocks fill the run of 500, 88 follow: every digest is audited
+  s.use(prompt); // 12 blocks fill the run of 500, 88 follow
   CHECK(s.index.nodes() == node_count{2});
   CHECK(s.find(prompt) == counting(600));
 }
@@ -78,7 +78,7 @@ TEST_CASE("B1: where a pin ends inside a run the run splits, and it merges at re
   auto inner = s.pin(ascending(12));
   CHECK(s.index.nodes() == node_count{3});
   CHECK(whole.node() == suffix);
-  CHECK(s.index.evictable() == block_count{0});
+  CHECK(s.index.evictable() == unit_count{0});
   s.release(std::move(front)); // still busy: its descendants are pinned
   s.release(std::move(inner));
   s.release(std::move(whole));
@@ -94,7 +94,7 @@ TEST_CASE("B1: two branches share their common run, which splits where they part
   CHECK(s.index.nodes() == node_count{3});
   CHECK(s.find(ascending(20)) == counting(10));
   CHECK(s.find(branch) == list{0, 1, 2, 3, 10, 11, 12, 13, 14, 15});
-  CHECK(s.index.cached() == block_count{16}); // shared, not stored twice
+  CHECK(s.index.cached() == unit_count{16}); // shared, not stored twice
 }
 
 TEST_CASE("B1: a run is evicted from its end, half of it at a time") {
@@ -113,38 +113,12 @@ TEST_CASE("B1: what was half evicted grows again") {
   CHECK(s.evict(7).size() == 7);
   s.use(ascending(20));
   CHECK(s.find(ascending(20)).size() == 10);
-  CHECK(s.index.cached() == block_count{10});
-}
-
-TEST_CASE("S18: a claimed tail returns unless its place was taken") {
-  auto s = shelf<run_tree<>>{32, 2};
-  s.use(ascending(20));
-  CHECK(s.claim(4) == list{9, 8, 7, 6});
-  CHECK(s.find(ascending(20)) == counting(6));
-  CHECK(s.restore().empty());
-  CHECK(s.find(ascending(20)) == counting(10));
-
-  CHECK(s.claim(4).size() == 4);
-  auto used = s.pin(ascending(20)); // somebody uses what is left meanwhile
-  CHECK(s.restore() == list{9, 8, 7, 6});
-  CHECK(s.find(ascending(20)) == counting(6));
-  s.release(std::move(used));
-}
-
-TEST_CASE("S18: a claimed branch returns unless an equal one was published meanwhile") {
-  auto s = shelf<run_tree<>>{32, 2};
-  s.use({1, 2, 3, 4});
-  s.use({1, 2, 5, 6});
-  CHECK(s.claim(1) == list{1}); // the branch {3, 4}
-  s.use({1, 2, 3, 4});          // blocks 3: the same text again
-  CHECK(s.restore() == list{1});
-  CHECK(s.find({1, 2, 3, 4}) == list{0, 3});
-  CHECK(s.find({1, 2, 5, 6}) == list{0, 2});
+  CHECK(s.index.cached() == unit_count{10});
 }
 
 TEST_CASE("B1: metadata stays within 64 bytes a block") {
   for (auto const n : {1'000U, 65'536U}) {
-    auto const tree = run_tree<>{block_count{n}, token_count{16}};
+    auto const tree = run_tree<>{unit_count{n}, token_count{16}};
     CHECK(tree.metadata_bytes().value() <= std::uint64_t{64} * n + 8192);
   }
 }
@@ -155,7 +129,7 @@ TEST_CASE("B1: a tree of single blocks uses as many nodes as blocks, and no more
     s.use({t, static_cast<token_id>(t + 1)});
     if (t >= 31) { break; }
   }
-  CHECK(s.index.cached() == block_count{64});
+  CHECK(s.index.cached() == unit_count{64});
   CHECK(s.evict(64).size() == 64);
   CHECK(s.index.nodes() == node_count{0});
 }
