@@ -1,235 +1,498 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sequences over a pool and an index, without a cache: the numbered post-conditions of each operation.
-#include <quire/block/block_pool.hpp>
+// Paths over an index, without blocks and without a cache: what each operation does to units, pins and lengths.
+#include <quire/core/types.hpp>
 #include <quire/prefix/flat_index.hpp>
 #include <quire/prefix/run_tree.hpp>
-#include <quire/sequence/sequence_ops.hpp>
+#include <quire/sequence/prefix_path.hpp>
+#include <quire/sequence/sequence_lengths.hpp>
 
-#include "storage/storage_fixture.hpp"
+#include "storage/sequence/path_fixture.hpp"
 #include "support/catch_compat.hpp"
-#include "support/throwing_contract.hpp"
+#include "support/counting_allocator.hpp"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
-#include <utility>
+#include <random>
 #include <vector>
 
 namespace {
 using namespace quire;
 using quire_test::ascending;
-using quire_test::contract_violation;
+using quire_test::head;
 using quire_test::joined;
-using quire_test::numbers;
+using quire_test::path_workshop;
+using quire_test::settled_sums;
 using quire_test::text;
-using list = std::vector<std::uint32_t>;
+using quire_test::traveller;
 
-template <class Index>
-struct workshop {
-  block_pool<> pool{block_count{32}};
-  Index index{block_count{32}, token_count{4}};
-  sequence_ops<block_pool<>, Index> ops{pool, index, block_geometry{token_count{4}}};
-  node_id root = index.open_root({});
-
-  auto fresh(std::uint32_t n) -> std::vector<block_id> {
-    auto out = std::vector<block_id>(n);
-    REQUIRE(pool.try_allocate(out) == block_count{n});
-    return out;
-  }
-  void attach(sequence_state& s, text const& prompt, bool skip_writes = true) {
-    auto const found = index.match(root, prompt, s.table.open(static_cast<std::uint32_t>(prompt.size() / 4)));
-    auto const length = static_cast<std::uint32_t>(prompt.size());
-    ops.attach(s, found, std::min(found.blocks.value() * ops.geometry().block_tokens(), length - 1), skip_writes);
-  }
-  auto reclaiming() {
-    return [this](block_id b) { pool.reclaim(b); };
-  }
-  auto append(sequence_state& s, text const& tokens) -> settle_result {
-    auto const q = static_cast<std::uint32_t>(tokens.size());
-    ops.reserve(s, q, fresh(ops.blocks_for(s, q)));
-    return ops.commit(s, tokens, reclaiming());
-  }
-};
+auto units_of(traveller const& s) -> std::vector<unit_id> { return {s.path.units().begin(), s.path.units().end()}; }
 } // namespace
 
-#define QUIRE_TEST_WORKSHOPS workshop<run_tree<>>, workshop<flat_index<>>
+#define QUIRE_TEST_WORKSHOPS path_workshop<run_tree<>>, path_workshop<flat_index<>>
 
-TEMPLATE_TEST_CASE("S26: reserve makes room and changes no length", "", QUIRE_TEST_WORKSHOPS) {
+TEMPLATE_TEST_CASE("S26: taking units makes room and changes no length, and giving them back undoes it", "",
+                   QUIRE_TEST_WORKSHOPS) {
   auto w = TestType{};
-  auto s = sequence_state{};
+  auto s = traveller{};
   w.attach(s, ascending(9));
-  CHECK(w.ops.blocks_for(s, 9) == 3);
-  auto const before = w.pool.free_blocks();
-  auto const blocks = w.fresh(3);
-  w.ops.reserve(s, 9, blocks);
-  CHECK(s.reserved == 9);                        // (1)
-  CHECK(s.committed == 0);                       // (2)
-  CHECK_FALSE(static_cast<bool>(s.copy_source)); // (3)
-  CHECK(s.table.size() == 3);
-  CHECK_THROWS_AS(w.ops.reserve(s, 1, {}), contract_violation); // one plan at a time
-  w.ops.roll_back(s, [&](block_id b) {
-    CHECK(w.pool.release(b));
-    w.pool.retire_and_reclaim(b);
-  });
-  CHECK(s.reserved == 0);
-  CHECK(s.table.size() == 0);
-  CHECK(w.pool.free_blocks() == before);
-  w.ops.drop(s, w.reclaiming());
+  CHECK(s.path.units_for(w.index, w.unit, s.at, 9) == 3);
+  auto const before = w.index.free_units();
+  CHECK_FALSE(static_cast<bool>(w.take(s, 9))); // nothing was copied
+  CHECK(s.at.committed == 0);
+  CHECK(s.path.size() == 3);
+  CHECK(s.path.pinned() == 0);
+  CHECK(w.index.free_units().value() == before.value() - 3);
+  w.check({&s});
+  s.path.give_back(w.index, w.unit, s.at, unit_id::none());
+  CHECK(s.path.size() == 0);
+  CHECK(w.index.free_units() == before);
+  w.check({&s});
+  w.drop(s);
 }
 
-TEMPLATE_TEST_CASE("S26: commit advances over what was reserved and publishes what is full", "", QUIRE_TEST_WORKSHOPS) {
+TEMPLATE_TEST_CASE("S26: commit advances over what was taken and publishes what is full", "", QUIRE_TEST_WORKSHOPS) {
   auto w = TestType{};
-  auto s = sequence_state{};
+  auto s = traveller{};
   w.attach(s, ascending(9));
-  auto const first = w.append(s, ascending(9));
-  CHECK(s.committed == s.reserved); // (1)
-  CHECK(s.committed == 9);
-  CHECK(s.known == 9);
-  CHECK(first.published == 2);
-  CHECK(first.duplicates == 0);
-  CHECK(s.pinned == 2);
-  CHECK(w.pool.state(s.table[1]) == block_state::published);
-  CHECK(w.pool.holders(s.table[1]) == 0); // the hold has become the pin
-  CHECK(w.pool.state(s.table[2]) == block_state::private_);
-  CHECK(w.append(s, {10, 11, 12}).published == 1);
-  w.ops.drop(s, w.reclaiming());
-  CHECK(w.index.evictable() == block_count{3});
+  CHECK(w.append(s, ascending(9)) == settled_sums{.published = 2});
+  CHECK(s.at.committed == 9);
+  CHECK(s.path.pinned() == 2);
+  CHECK(s.path.shared_until(w.unit) == 8);
+  CHECK(w.index.published(s.path.units()[1]));
+  CHECK_FALSE(w.index.published(s.path.units()[2]));
+  for (std::uint32_t p = 0; p < 9; ++p) { CHECK(s.path.token(w.index, w.unit, p) == ascending(9)[p]); }
+  w.check({&s});
+  CHECK(w.append(s, {10, 11, 12}) == settled_sums{.published = 1});
+  w.check({&s});
+  w.drop(s);
+  CHECK(w.index.evictable() == unit_count{3});
+  CHECK(w.index.free_units() == unit_count{TestType::units - 3});
 }
 
-TEMPLATE_TEST_CASE("S22: attach sets the length to at most P - 1", "", QUIRE_TEST_WORKSHOPS) {
+TEMPLATE_TEST_CASE("S22: attach goes on at P - 1 at most, and its write is skipped or copied", "",
+                   QUIRE_TEST_WORKSHOPS) {
   auto w = TestType{};
-  auto s = sequence_state{};
+  auto s = traveller{};
   w.attach(s, ascending(8));
   w.append(s, ascending(8));
-  w.ops.drop(s, w.reclaiming());
+  w.drop(s);
   for (auto const skip : {true, false}) {
-    auto t = sequence_state{};
+    auto t = traveller{};
     w.attach(t, ascending(8), skip);
-    CHECK(t.committed == 7); // (1)
-    CHECK(t.known == 7);
-    CHECK(t.reserved == 7);
-    CHECK(t.table.size() == 2);
-    CHECK((t.skips() == 1) == skip);
-    CHECK(w.ops.must_copy(t) == !skip);
-    CHECK(w.ops.blocks_for(t, 1) == (skip ? 0 : 1));
-    CHECK(w.ops.blocks_for(t, 2) == (skip ? 1 : 2));
-    w.ops.drop(t, w.reclaiming());
+    CHECK(t.at.committed == 7);
+    CHECK(t.path.size() == 2);
+    CHECK(t.path.pinned() == 2);
+    CHECK((t.at.skips() == 1) == skip);
+    CHECK(t.path.must_copy(w.index, w.unit, t.at) == !skip);
+    CHECK(t.path.units_for(w.index, w.unit, t.at, 1) == (skip ? 0U : 1U));
+    CHECK(t.path.units_for(w.index, w.unit, t.at, 2) == (skip ? 1U : 2U));
+    auto const shared = t.path.units()[1];
+    auto const source = w.take(t, 1);
+    CHECK((source == shared) == !skip);
+    CHECK((t.path.units()[1] == shared) == skip);
+    // the copy holds the prompt's token again: it moves back onto what was published
+    CHECK(w.commit(t, {8}, source) == (skip ? settled_sums{} : settled_sums{.idle_twins = 1}));
+    CHECK(t.path.units()[1] == shared);
+    w.check({&t});
+    w.drop(t);
+    CHECK(w.index.evictable() == unit_count{2});
   }
 }
 
-TEMPLATE_TEST_CASE("S23: roll back after a copy was planned restores the table", "", QUIRE_TEST_WORKSHOPS) {
+TEMPLATE_TEST_CASE("S22: a copy of a published unit that goes on with another token is a unit of its own", "",
+                   QUIRE_TEST_WORKSHOPS) {
   auto w = TestType{};
-  auto s = sequence_state{};
-  auto reader = sequence_state{};
+  auto s = traveller{};
+  auto t = traveller{};
+  w.attach(s, ascending(8));
+  w.append(s, ascending(8));
+  w.attach(t, ascending(8), false);
+  auto const source = w.take(t, 1);
+  CHECK(t.path.pinned() == 2); // until the copy is done its source is protected
+  CHECK(w.commit(t, {99}, source) == settled_sums{.published = 1});
+  CHECK(t.path.units()[0] == s.path.units()[0]);
+  CHECK_FALSE(t.path.units()[1] == s.path.units()[1]);
+  for (std::uint32_t p = 4; p < 7; ++p) { CHECK(t.path.token(w.index, w.unit, p) == ascending(8)[p]); }
+  CHECK(t.path.token(w.index, w.unit, 7) == 99);
+  CHECK(s.path.token(w.index, w.unit, 7) == 8);
+  w.check({&s, &t});
+  w.drop(s);
+  w.drop(t);
+}
+
+TEMPLATE_TEST_CASE("S23: giving back after a copy was taken restores the path", "", QUIRE_TEST_WORKSHOPS) {
+  auto w = TestType{};
+  auto s = traveller{};
+  auto reader = traveller{};
   w.attach(s, ascending(6));
   w.append(s, ascending(6));
-  w.ops.fork(s, reader, 6);
-  auto const table = numbers(reader.table.blocks());
-  CHECK(w.ops.must_copy(reader));
-  CHECK_FALSE(w.ops.must_copy(s));
-  auto const own = w.fresh(1);
-  w.ops.reserve(reader, 1, own);
-  CHECK(reader.copy_source == block_id{table[1]}); // reserve (3)
-  CHECK(reader.table[1] == own[0]);
-  w.ops.roll_back(reader, [&](block_id b) {
-    CHECK(b == own[0]);
-    CHECK(w.pool.release(b));
-    w.pool.retire_and_reclaim(b);
-  });
-  CHECK(numbers(reader.table.blocks()) == table);
-  CHECK(w.pool.holders(block_id{table[1]}) == 2);
-  w.ops.drop(reader, w.reclaiming());
-  w.ops.drop(s, w.reclaiming());
+  w.fork(s, reader, 6);
+  auto const before = units_of(reader);
+  auto const free = w.index.free_units();
+  CHECK(reader.path.must_copy(w.index, w.unit, reader.at));
+  CHECK_FALSE(s.path.must_copy(w.index, w.unit, s.at)); // the writer keeps its unit
+  auto const source = w.take(reader, 3);
+  CHECK(source == before[1]);
+  CHECK_FALSE(reader.path.units()[1] == before[1]);
+  CHECK(reader.path.size() == 3);
+  CHECK(w.index.tokens(reader.path.units()[1])[1] == 6); // the valid front came along
+  CHECK(w.index.holders(before[1]) == 2);
+  reader.path.give_back(w.index, w.unit, reader.at, source);
+  CHECK(units_of(reader) == before);
+  CHECK(w.index.free_units() == free);
+  w.check({&s, &reader});
+  w.drop(reader);
+  w.drop(s);
 }
 
-TEMPLATE_TEST_CASE("B7: a fork has the length asked for and shares every block", "", QUIRE_TEST_WORKSHOPS) {
+TEMPLATE_TEST_CASE("S23: after its copy a reader writes on, and the last one alone needs none", "",
+                   QUIRE_TEST_WORKSHOPS) {
+  auto w = TestType{};
+  auto s = traveller{};
+  auto a = traveller{};
+  auto b = traveller{};
+  w.attach(s, ascending(6));
+  w.append(s, ascending(6));
+  w.fork(s, a, 6);
+  w.fork(s, b, 5);
+  CHECK(w.index.holders(s.path.units()[1]) == 3);
+  CHECK(w.append(a, {70}) == settled_sums{});
+  CHECK(w.index.holders(s.path.units()[1]) == 2);
+  CHECK_FALSE(a.path.must_copy(w.index, w.unit, a.at)); // its own now
+  w.drop(s);
+  CHECK(w.index.holders(b.path.units()[1]) == 1);
+  CHECK_FALSE(b.path.must_copy(w.index, w.unit, b.at)); // nobody else reads it
+  CHECK(w.append(b, {80, 81, 82}) == settled_sums{.published = 1});
+  CHECK(w.append(a, {71}) == settled_sums{.published = 1});
+  CHECK(a.path.token(w.index, w.unit, 5) == 6);
+  CHECK(b.path.token(w.index, w.unit, 5) == 80);
+  w.check({&a, &b});
+  w.drop(a);
+  w.drop(b);
+}
+
+TEMPLATE_TEST_CASE("S23: what one holder of a unit has filled and published, the others adopt", "",
+                   QUIRE_TEST_WORKSHOPS) {
+  auto w = TestType{};
+  auto s = traveller{};
+  auto reader = traveller{};
+  w.attach(s, ascending(7));
+  w.append(s, ascending(7));
+  w.fork(s, reader, 7);
+  CHECK(w.append(s, {8, 9}) == settled_sums{.published = 1}); // the unit that both hold
+  CHECK(w.index.published(reader.path.units()[1]));
+  CHECK(reader.path.pinned() == 1);
+  w.check({&s, &reader});
+  CHECK(reader.path.must_copy(w.index, w.unit, reader.at)); // full and immutable
+  CHECK(w.settle(reader, false) == settled_sums{.adopted = 1});
+  CHECK(reader.path.pinned() == 2);
+  w.check({&s, &reader});
+  w.drop(s);
+  CHECK(w.index.evictable() == unit_count{0}); // the reader pins it
+  w.check({&reader});
+  w.drop(reader);
+  CHECK(w.index.evictable() == unit_count{2});
+}
+
+TEMPLATE_TEST_CASE("case 29: an equal unit that exists is used in place of the own one, be it idle or busy", "",
+                   QUIRE_TEST_WORKSHOPS) {
+  for (auto const busy : {false, true}) {
+    auto w = TestType{};
+    auto a = traveller{};
+    auto b = traveller{};
+    w.attach(a, ascending(13));
+    w.attach(b, ascending(13)); // nothing is there yet
+    w.append(a, ascending(13));
+    auto const there = units_of(a);
+    if (!busy) { w.drop(a); }
+    auto const free = w.index.free_units().value();
+    CHECK(w.append(b, ascending(13)) == (busy ? settled_sums{.busy_twins = 3} : settled_sums{.idle_twins = 3}));
+    for (std::size_t u = 0; u < 3; ++u) { CHECK(b.path.units()[u] == there[u]); }
+    CHECK(w.index.free_units().value() == free - 1); // only the partial last unit is b's own
+    w.check({&a, &b});
+    w.drop(b);
+    w.drop(a);
+    CHECK(w.index.cached() == unit_count{3});
+  }
+}
+
+TEMPLATE_TEST_CASE("case 29: an equal unit may end where the own path goes on", "", QUIRE_TEST_WORKSHOPS) {
+  auto w = TestType{};
+  auto a = traveller{};
+  auto b = traveller{};
+  w.attach(a, ascending(8));
+  w.attach(b, ascending(12));
+  w.append(a, ascending(8));
+  CHECK(w.append(b, ascending(12)) == settled_sums{.published = 1, .busy_twins = 2});
+  CHECK(b.path.pinned() == 3);
+  w.check({&a, &b});
+  w.drop(a);
+  w.drop(b);
+}
+
+TEMPLATE_TEST_CASE("S26: nothing is published beyond what may be, and what is behind it waits", "",
+                   QUIRE_TEST_WORKSHOPS) {
+  auto w = TestType{};
+  auto s = traveller{};
+  w.attach(s, ascending(16));
+  s.path.publish_until(9);
+  CHECK(s.path.publish_end() == 9);
+  CHECK(w.append(s, ascending(16)) == settled_sums{.published = 2});
+  s.path.publish_until(prefix_path::publish_all);
+  CHECK(w.settle(s, false) == settled_sums{});
+  CHECK(w.settle(s) == settled_sums{.published = 2});
+  w.check({&s});
+  w.drop(s);
+}
+
+TEMPLATE_TEST_CASE("case 17: a reader that may not publish still follows one that did", "", QUIRE_TEST_WORKSHOPS) {
+  auto w = TestType{};
+  auto s = traveller{};
+  auto child = traveller{};
+  w.attach(s, ascending(6));
+  s.path.publish_until(0);
+  w.append(s, ascending(12));
+  w.fork(s, child, 12); // both hold three private units
+  child.path.publish_until(prefix_path::publish_all);
+  CHECK(w.settle(child) == settled_sums{.published = 3});
+  w.check({&s, &child});
+  CHECK(w.settle(s, false) == settled_sums{.adopted = 3});
+  w.drop(child);
+  w.drop(s);
+  CHECK(w.index.evictable() == unit_count{3});
+}
+
+TEMPLATE_TEST_CASE("B7: a fork has the length asked for and shares every unit", "", QUIRE_TEST_WORKSHOPS) {
   for (std::uint32_t at = 0; at <= 10; ++at) {
     auto w = TestType{};
-    auto s = sequence_state{};
-    auto child = sequence_state{};
+    auto s = traveller{};
+    auto child = traveller{};
     w.attach(s, ascending(10));
     w.append(s, ascending(10));
-    w.ops.fork(s, child, at);
-    CHECK(child.committed == at); // (1)
-    CHECK(child.table.size() == (at + 3) / 4);
-    for (std::uint32_t j = 0; j < child.table.size(); ++j) { CHECK(child.table[j] == s.table[j]); } // (2)
-    w.ops.drop(s, w.reclaiming());
+    auto const free = w.index.free_units();
+    w.fork(s, child, at);
+    CHECK(w.index.free_units() == free);
+    CHECK(child.path.size() == (at + 3) / 4);
+    CHECK(child.path.pinned() == std::min(2U, (at + 3) / 4));
+    CHECK(child.path.forked());
+    CHECK(s.path.forked());
+    for (std::uint32_t u = 0; u < child.path.size(); ++u) { CHECK(child.path.units()[u] == s.path.units()[u]); }
+    w.check({&s, &child});
+    w.drop(s);
+    w.check({&child});
     w.append(child, {99});
-    CHECK(w.index.tokens(child.table[at / 4])[at % 4] == 99);
-    w.ops.drop(child, w.reclaiming());
-    CHECK(w.pool.free_blocks().value() + w.index.cached().value() == 32);
+    CHECK(child.path.token(w.index, w.unit, at) == 99);
+    for (std::uint32_t p = 0; p < at; ++p) { CHECK(child.path.token(w.index, w.unit, p) == ascending(10)[p]); }
+    w.check({&child});
+    w.drop(child);
+    CHECK(w.index.free_units().value() + w.index.cached().value() == TestType::units);
   }
-  auto w = TestType{};
-  auto s = sequence_state{};
-  auto child = sequence_state{};
-  w.attach(s, ascending(10));
-  CHECK_THROWS_AS(w.ops.fork(s, child, 1), contract_violation); // beyond the length
-  w.ops.drop(s, w.reclaiming());
 }
 
-TEMPLATE_TEST_CASE("B6: would_free foretells what a truncation gives back", "", QUIRE_TEST_WORKSHOPS) {
+TEMPLATE_TEST_CASE("B6: would_release foretells which units a truncation makes evictable", "", QUIRE_TEST_WORKSHOPS) {
   for (std::uint32_t length = 0; length < 15; ++length) {
     for (auto const forked : {0U, 5U, 9U, 15U}) {
       auto w = TestType{};
-      auto s = sequence_state{};
-      auto other = sequence_state{};
+      auto s = traveller{};
+      auto other = traveller{};
       w.attach(s, ascending(15));
       w.append(s, ascending(15));
-      w.ops.fork(s, other, forked);
-      auto const available = w.pool.free_blocks().value() + w.index.evictable().value();
-      auto const told = w.ops.would_free(s, length);
-      auto const copies = w.ops.would_copy(s, length);
-      w.ops.truncate(s, length, w.reclaiming());
-      CHECK(w.pool.free_blocks().value() + w.index.evictable().value() == available + told);
-      CHECK(w.ops.must_copy(s) == copies);
-      CHECK(s.committed == length);
+      w.fork(s, other, forked);
+      auto const units = w.unit.blocks(length);
+      auto alone = std::uint32_t{0}; // private ones that go with it
+      for (auto u = std::max(units, s.path.pinned()); u < s.path.size(); ++u) {
+        alone += w.index.holders(s.path.units()[u]) == 1 ? 1U : 0U;
+      }
+      auto const available = w.available();
+      auto const told = s.path.would_release(w.index, units).value();
+      w.truncate(s, length);
+      CAPTURE(length, forked);
+      CHECK(w.available() == available + told + alone);
+      CHECK(s.path.size() == units);
+      CHECK(s.at.committed == length);
+      w.check({&s, &other});
       w.append(s, {77, 78});
-      w.ops.drop(s, w.reclaiming());
-      w.ops.drop(other, w.reclaiming());
-      CHECK(w.pool.free_blocks().value() + w.index.cached().value() == 32);
+      w.check({&s, &other});
+      w.drop(s);
+      w.drop(other);
+      CHECK(w.index.free_units().value() + w.index.cached().value() == TestType::units);
     }
   }
 }
 
-TEMPLATE_TEST_CASE("S26: drop leaves an empty state, twins and holds included", "", QUIRE_TEST_WORKSHOPS) {
+TEMPLATE_TEST_CASE("case 79: after a cut into a shared unit the sequence is a reader of it, until it is alone", "",
+                   QUIRE_TEST_WORKSHOPS) {
   auto w = TestType{};
-  auto a = sequence_state{};
-  auto b = sequence_state{};
-  auto c = sequence_state{};
+  auto s = traveller{};
+  auto other = traveller{};
+  w.attach(s, ascending(7));
+  w.append(s, ascending(7));
+  CHECK(s.path.owns_tail());
+  w.fork(s, other, 7);
+  CHECK_FALSE(other.path.owns_tail());
+  w.truncate(s, 6);
+  CHECK_FALSE(s.path.owns_tail());
+  CHECK(s.path.must_copy(w.index, w.unit, s.at));
+  w.drop(other);
+  CHECK_FALSE(s.path.must_copy(w.index, w.unit, s.at));
+  w.truncate(s, 5);
+  CHECK(s.path.owns_tail());
+  s.path.disown_tail(); // a group says that others read its last block
+  CHECK_FALSE(s.path.owns_tail());
+  w.truncate(s, 3); // into what is published: nothing unpublishes
+  CHECK(w.index.published(s.path.units()[0]));
+  CHECK(s.path.must_copy(w.index, w.unit, s.at));
+  w.check({&s});
+  w.drop(s);
+}
+
+TEMPLATE_TEST_CASE("S26: drop leaves an empty path, twins and holds included", "", QUIRE_TEST_WORKSHOPS) {
+  auto w = TestType{};
+  auto a = traveller{};
+  auto b = traveller{};
+  auto c = traveller{};
   w.attach(a, ascending(9));
   w.attach(b, ascending(9));
   w.append(a, ascending(9));
-  CHECK(w.append(b, ascending(9)).duplicates == 2); // its own copies stay private
-  CHECK(b.twins == 2);
-  w.ops.fork(b, c, 9);
-  CHECK(c.twins == 2);
-  w.ops.drop(b, w.reclaiming());
-  CHECK(w.index.tokens(c.table[1])[0] == 5);
-  w.ops.drop(c, w.reclaiming());
-  w.ops.drop(a, w.reclaiming());
+  CHECK(w.append(b, ascending(9)).busy_twins == 2);
+  w.fork(b, c, 9);
+  w.drop(b);
+  CHECK(c.path.token(w.index, w.unit, 4) == 5);
+  w.check({&a, &b, &c});
+  w.drop(c);
+  w.drop(a);
   for (auto const* s : {&a, &b, &c}) {
-    CHECK(s->table.size() == 0);
-    CHECK(s->pinned + s->twins + s->committed + s->known + s->reserved == 0);
-    CHECK_FALSE(static_cast<bool>(s->pin));
+    CHECK(s->path.size() == 0);
+    CHECK(s->path.pinned() == 0);
+    CHECK_FALSE(s->path.forked());
+    CHECK_FALSE(static_cast<bool>(s->path.pin()));
   }
-  CHECK(w.pool.free_blocks() == block_count{30});
-  CHECK(w.index.evictable() == block_count{2});
+  CHECK(w.index.free_units() == unit_count{TestType::units - 2});
+  CHECK(w.index.evictable() == unit_count{2});
 }
 
-TEMPLATE_TEST_CASE("B17: resolve writes the tokens of private blocks and publishes what is full", "",
-                   QUIRE_TEST_WORKSHOPS) {
+TEMPLATE_TEST_CASE("B17: ids that come later are written then, and publish what is full", "", QUIRE_TEST_WORKSHOPS) {
   auto w = TestType{};
-  auto s = sequence_state{};
+  auto s = traveller{};
   w.attach(s, ascending(9));
-  w.ops.reserve(s, 9, w.fresh(3));
-  CHECK(w.ops.commit(s, {}, w.reclaiming()).published == 0);
-  CHECK(s.known == 0);
-  CHECK(w.ops.resolve(s, ascending(3)).published == 0);
-  CHECK(w.ops.resolve(s, ascending(5, 4)).published == 2);
-  CHECK_THROWS_AS(w.ops.resolve(s, ascending(2, 9)), contract_violation); // more than was committed
-  CHECK(s.known == 8);
-  w.ops.drop(s, w.reclaiming());
-  auto t = sequence_state{};
+  w.take(s, 9);
+  CHECK(w.commit(s, ascending(9), {}, false) == settled_sums{});
+  CHECK(s.at.known == 0);
+  auto const resolve = [&](text const& tokens) {
+    s.path.keep_tokens(w.index, w.unit, s.at.known, tokens);
+    s.at.known += static_cast<std::uint32_t>(tokens.size());
+    return w.settle(s);
+  };
+  CHECK(resolve(ascending(3)) == settled_sums{});
+  CHECK(resolve(ascending(5, 4)) == settled_sums{.published = 2});
+  w.check({&s});
+  w.drop(s);
+  auto t = traveller{};
   w.attach(t, ascending(9));
-  CHECK(t.committed == 8);
-  w.ops.drop(t, w.reclaiming());
+  CHECK(t.at.committed == 8);
+  w.drop(t);
+}
+
+TEST_CASE("prefix_path: nothing allocates below what is reserved") {
+  auto w = path_workshop<run_tree<>>{};
+  auto s = traveller{};
+  auto child = traveller{};
+  w.attach(s, ascending(9));
+  child.path.reserve(path_workshop<run_tree<>>::units);
+  auto const prompt = ascending(30);
+  auto const more = text{7};
+  CHECK(quire_test::allocations_of([&] {
+          w.take(s, 30);
+          s.path.keep_tokens(w.index, w.unit, 0, prompt);
+          s.path.own_tail();
+          s.at.committed = s.at.known = 30;
+          while (!s.path.settle(w.index, w.unit, s.at).empty()) {}
+          s.path.fork(w.index, child.path, 8);
+          child.at = {.committed = 30, .known = 30, .skip_until = 0};
+          auto const source = w.take(child, 1);
+          w.release(child.path.leave_source(w.index, 7, source));
+          w.release(s.path.truncate(w.index, 3));
+          w.release(child.path.drop(w.index));
+          w.release(s.path.drop(w.index));
+        }) == 0);
+}
+
+TEMPLATE_TEST_CASE("S26: any sequence of operations keeps every text and every count", "", QUIRE_TEST_WORKSHOPS) {
+  struct request : traveller {
+    text tokens;
+  };
+  for (auto seed = 1U; seed <= 40; ++seed) {
+    auto w = TestType{};
+    auto random = std::mt19937{seed};
+    auto const below = [&](std::size_t n) { return static_cast<std::uint32_t>(random() % n); };
+    auto live = std::vector<request>(5);
+    auto const few = [&](std::uint32_t n) { // few texts, so that many are equal
+      auto out = text(n);
+      for (auto& t : out) { t = static_cast<token_id>(below(2)); }
+      return out;
+    };
+    for (auto round = 0; round < 120; ++round) {
+      auto& r = live[below(live.size())];
+      CAPTURE(seed, round);
+      switch (auto const open = static_cast<bool>(r.path.pin()); open ? 1 + below(5) : 0) {
+      case 0: {
+        auto const prompt = few(1 + below(14));
+        w.attach(r, prompt, below(2) == 0);
+        r.tokens = head(prompt, r.at.committed);
+        break;
+      }
+      case 1:
+      case 2: {
+        auto tokens = few(1 + below(5));
+        for (std::uint32_t i = 0; i < std::min<std::size_t>(tokens.size(), r.at.skips()); ++i) { // what is stored there
+          tokens[i] = r.path.token(w.index, w.unit, r.at.committed + i);
+        }
+        auto const q = static_cast<std::uint32_t>(tokens.size());
+        auto const units = r.path.units_for(w.index, w.unit, r.at, q);
+        auto evicted = std::vector<unit_id>(units);
+        if (units > w.index.free_units().value() && w.index.evict(evicted).value() == 0) { break; }
+        if (units > w.index.free_units().value() || r.tokens.size() + q > 100) { break; }
+        auto const free = w.index.free_units().value();
+        auto const source = w.take(r, q);
+        REQUIRE(w.index.free_units().value() == free - units);
+        if (below(4) == 0) {
+          r.path.give_back(w.index, w.unit, r.at, source);
+          REQUIRE(w.index.free_units().value() == free);
+          break;
+        }
+        w.commit(r, tokens, source);
+        r.tokens = joined(r.tokens, tokens);
+        break;
+      }
+      case 3: {
+        auto& child = live[below(live.size())];
+        if (child.path.pin() || &child == &r) { break; }
+        auto const length = below(r.tokens.size() + 1);
+        w.fork(r, child, length);
+        child.tokens = head(r.tokens, length);
+        break;
+      }
+      case 4: {
+        auto const length = below(r.tokens.size() + 1);
+        w.truncate(r, length);
+        r.tokens.resize(length);
+        break;
+      }
+      default:
+        w.drop(r);
+        r.tokens.clear();
+        break;
+      }
+      w.check({&live[0], &live[1], &live[2], &live[3], &live[4]});
+      for (auto const& each : live) {
+        REQUIRE(each.at.committed == each.tokens.size());
+        for (std::uint32_t p = 0; p < each.tokens.size(); ++p) {
+          REQUIRE(each.path.token(w.index, w.unit, p) == each.tokens[p]);
+        }
+      }
+    }
+    for (auto& r : live) { w.drop(r); }
+    CHECK(w.index.free_units().value() + w.index.evictable().value() == TestType::units);
+  }
 }
