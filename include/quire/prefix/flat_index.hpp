@@ -10,7 +10,7 @@
 ///
 /// The digest says where to look; parent and tokens decide, so it is exact under any digest. A look-up digests the whole
 /// prompt and reads one bucket per unit, where `run_tree` compares tokens and reads one bucket per run: it is simpler and
-/// several times slower, and serves as an independent oracle for the tree. A node has the number of its unit, plus 1.
+/// several times slower, and serves as an independent oracle for the tree.
 
 #include <quire/core/contract.hpp>
 #include <quire/core/types.hpp>
@@ -53,7 +53,9 @@ public:
   /// An empty index over the units [0, \p units) of \p unit_tokens tokens each. \throws config_error if either is 0.
   flat_index(unit_count units, token_count unit_tokens, Digest digest = {})
       : store_{units, unit_tokens, digest}, nodes_(std::size_t{units.value()} + 1), table_{units.value()},
-        order_{node_count{units.value()}} {}
+        order_{node_count{units.value()}} {
+    for (auto n = units.value(); n >= 1; --n) { free_node(n); }
+  }
   flat_index(flat_index const&) = delete;
   auto operator=(flat_index const&) -> flat_index& = delete;
   ~flat_index() = default;
@@ -154,10 +156,15 @@ public:
         auto const idle = nodes_[twin].busy == 0;
         acquire(twin);
         step_down(pin, twin, false);
-        return {unit_count{done}, unit_of(twin), idle};
+        auto& there = nodes_[twin].unit;
+        if (!idle) { return {unit_count{done}, unit_id{there}, unit_id::none()}; }
+        auto const replaced = std::exchange(there, unit.value());
+        nodes_[twin].busy += store_.publish(unit.value()) - 1;
+        store_.give(replaced);
+        return {unit_count{done + 1}, unit_id::none(), unit_id{replaced}};
       }
-      auto const n = unit.value() + 1;
-      nodes_[n] = {here, 1, 0, false, {}, digest};
+      auto const n = new_node();
+      nodes_[n] = {here, unit.value(), 1, 0, false, {}, digest};
       table_.insert(place(digest), n);
       if (!root(here)) { ++nodes_[here].children; }
       order_.policy().create(node_id{n}, node_id{here});
@@ -167,12 +174,14 @@ public:
       ++done;
     }
     if (holders > 1) { nodes_[pin.node().value()].busy += holders - 1; }
-    return {unit_count{done}, unit_id::none(), false};
+    return {unit_count{done}, unit_id::none(), unit_id::none()};
   }
   /// See `run_tree::adopt`.
   auto adopt(prefix_pin& pin, unit_id unit) -> void {
-    auto const n = unit.value() + 1;
-    QUIRE_EXPECTS(live(n) && nodes_[n].parent == pin.node().value() && nodes_[n].busy > 0);
+    auto const tokens = store_.of(unit.value());
+    auto const digest = store_.chain(path_digest(pin.node().value()), unit.value());
+    auto const n = find_child(pin.node().value(), store_.label(unit.value()), digest, tokens.data());
+    QUIRE_EXPECTS(n != 0 && nodes_[n].unit == unit.value() && nodes_[n].busy > 0);
     step_down(pin, n, false);
   }
   /// See `run_tree::release`.
@@ -205,10 +214,10 @@ public:
   /// See `run_tree::remove`.
   template <class Sink>
   auto remove(std::span<std::uint8_t> doomed, Sink sink) -> void {
-    auto const goes = [&](number n) { return !root(n) && doomed[n - 1] != 0; };
+    auto const goes = [&](number n) { return !root(n) && doomed[nodes_[n].unit] != 0; };
     for (auto again = true; std::exchange(again, false);) { // whatever hangs below a doomed unit goes with it
       for (number n = 1; n < nodes_.size(); ++n) {
-        if (live(n) && !goes(n) && goes(nodes_[n].parent)) { again = (doomed[n - 1] = 1) != 0; }
+        if (live(n) && !goes(n) && goes(nodes_[n].parent)) { again = (doomed[nodes_[n].unit] = 1) != 0; }
       }
     }
     for (auto again = true; std::exchange(again, false);) { // deepest first
@@ -263,7 +272,7 @@ public:
     for (std::uint32_t n = 1; n < nodes_.size(); ++n) {
       auto const& node = nodes_[n];
       if (!live(n)) { continue; }
-      auto const unit = n - 1;
+      auto const unit = node.unit;
       auto const name = "prefix unit " + std::to_string(unit);
       ++cached;
       evictable += node.busy == 0 ? 1U : 0U;
@@ -286,7 +295,7 @@ public:
     }
     for (std::uint32_t n = 1; n < nodes_.size(); ++n) {
       if (!live(n)) { continue; }
-      auto const name = "prefix unit " + std::to_string(n - 1);
+      auto const name = "prefix unit " + std::to_string(nodes_[n].unit);
       if (nodes_[n].children != children[n]) { return name + ": wrong number of children"; }
       if (nodes_[n].busy != busy_children[n] + (n < pins.size() ? pins[n] : 0U)) {
         return name + ": busy count differs from pins and busy children";
@@ -302,7 +311,7 @@ public:
   auto for_each_node(Visit visit) const -> void {
     for (std::uint32_t n = 1; n < nodes_.size(); ++n) {
       if (!live(n)) { continue; }
-      auto const unit = n - 1;
+      auto const& unit = nodes_[n].unit;
       visit(node_id{n}, node_id{nodes_[n].parent}, std::span<std::uint32_t const>{&unit, 1}, nodes_[n].busy);
     }
   }
@@ -311,6 +320,7 @@ private:
   using number = std::uint32_t;
   struct node_type {
     number parent = 0; // 0 = not in use
+    std::uint32_t unit = 0;
     std::uint32_t busy = 0;
     std::uint32_t children = 0;
     bool closed = false; // an idle leaf below a closed root, in the list of those
@@ -319,7 +329,17 @@ private:
   };
 
   [[nodiscard]] static auto root(number n) noexcept -> bool { return (n & detail::root_bit) != 0; }
-  [[nodiscard]] static auto unit_of(number n) noexcept -> unit_id { return unit_id{n - 1}; }
+  [[nodiscard]] auto unit_of(number n) const noexcept -> unit_id { return unit_id{nodes_[n].unit}; }
+  [[nodiscard]] auto new_node() noexcept -> number {
+    auto const n = unused_;
+    unused_ = nodes_[n].links.next;
+    return n;
+  }
+  auto free_node(number n) noexcept -> void {
+    nodes_[n] = {};
+    nodes_[n].links.next = unused_;
+    unused_ = n;
+  }
   [[nodiscard]] auto live(number n) const noexcept -> bool { return nodes_[n].parent != 0; }
   [[nodiscard]] auto path_digest(number n) const noexcept -> typename Digest::digest_type {
     return root(n) ? store_.root_digest(node_id{n}) : nodes_[n].digest;
@@ -334,8 +354,8 @@ private:
   [[nodiscard]] auto find_child(number parent, std::uint32_t label, typename Digest::digest_type const& digest,
                                 token_id const* first) const noexcept -> number {
     return table_.find(place(digest), [&](number n) {
-      auto const same = nodes_[n].parent == parent && store_.label(n - 1) == label &&
-                        detail::equal_tokens(first, store_.of(n - 1).data(), store_.unit_tokens());
+      auto const same = nodes_[n].parent == parent && store_.label(nodes_[n].unit) == label &&
+                        detail::equal_tokens(first, store_.of(nodes_[n].unit).data(), store_.unit_tokens());
       if constexpr (Counting) { collisions_ += same ? 0U : 1U; }
       return same;
     });
@@ -368,8 +388,8 @@ private:
     --cached_;
     table_.erase(place(node.digest), v);
     leave_order(v);
-    node = {};
-    store_.give(v - 1);
+    store_.give(node.unit);
+    free_node(v);
     if (root(p)) { return; }
     auto& parent = nodes_[p];
     if (--parent.children > 0 || parent.busy > 0) { return; }
@@ -384,6 +404,7 @@ private:
   std::vector<node_type> nodes_; // [0] is never used
   detail::bucket_table table_;
   detail::idle_order<Eviction> order_;
+  number unused_ = 0;
   std::uint32_t cached_ = 0;
   mutable std::uint64_t collisions_ = 0; // looking up is logically const
   std::uint32_t evictable_ = 0;

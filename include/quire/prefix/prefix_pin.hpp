@@ -24,8 +24,8 @@ struct prefix_match {
 /// How far one call of `publish` came.
 struct publish_result {
   unit_count published; ///< Leading units that are in the index now.
-  unit_id existing;     ///< Equal unit that was there already in place of the next one; the pin has moved to it.
-  bool idle = false;    ///< Nobody used `existing` until now.
+  unit_id existing;     ///< Equal unit that others use, in place of the next one; the pin has moved to it.
+  unit_id replaced;     ///< Equal unit that nobody used: the last published one took its place, and its number is free.
 };
 
 /// Move-only receipt for one pinned path of a prefix index, from the root to the end of a node: while it lives, none of

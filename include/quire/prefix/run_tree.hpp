@@ -192,7 +192,8 @@ public:
 
   /// Publishes private units behind a pinned path; their tokens are in `tokens(unit)`. The pin moves to the last one, and
   /// whoever else holds that one holds its node until it adopts it.
-  /// Stops early where an equal unit exists already: the pin moves there. Call again for the rest, without that unit.
+  /// Stops early where an equal unit exists already. If somebody uses that one, the pin moves there; if nobody does, the new
+  /// unit takes its place, so that no room is taken twice. Call again for the rest, without it.
   /// \param units full, immutable from now on; only the last may have other holders. \returns how far this call came.
   /// \complexity O(units); allocates nothing
   /// \source S21, S26 (2)
@@ -212,8 +213,13 @@ public:
           if (auto const twin = find_child(here, store_.label(first), hash, tokens); twin != 0) {
             auto const idle = nodes_[twin].busy == 0;
             descend(pin, twin);
-            auto const& node = nodes_[pin.node().value()];
-            return {unit_count{done}, unit_id{ids_of(node)[node.length - 1]}, idle};
+            auto& node = nodes_[pin.node().value()];
+            auto& id = node.extent_log2 != 0 ? extents_.at(node.place)[node.length - 1] : node.place;
+            if (!idle) { return {unit_count{done}, unit_id{id}, unit_id::none()}; }
+            auto const replaced = std::exchange(id, first);
+            node.busy += store_.publish(first) - 1;
+            store_.give(replaced);
+            return {unit_count{done + 1}, unit_id::none(), unit_id{replaced}};
           }
         }
         taken = attach_child(pin, hash, units.subspan(done));
@@ -222,7 +228,7 @@ public:
       done += taken;
     }
     if (holders > 1) { nodes_[pin.node().value()].busy += holders - 1; }
-    return {unit_count{done}, unit_id::none(), false};
+    return {unit_count{done}, unit_id::none(), unit_id::none()};
   }
 
   /// Moves \p pin onto the published \p unit right behind it, of which its holder is one of the counted holders.

@@ -34,8 +34,9 @@ namespace quire {
 enum class unit_origin : std::uint8_t {
   published, ///< By this sequence, just now.
   adopted,   ///< Another holder had published it.
-  idle_twin, ///< The index had an equal unit, which nobody used: the own one is gone.
-  busy_twin, ///< The same, and others use it.
+  idle_twin, ///< The index had an equal unit, which nobody used: the own one has taken its place.
+  busy_twin, ///< The index has an equal unit, which others use: the path goes on from that.
+  pinned,    ///< It has been there all along.
 };
 
 /// One step of settling: logical units [first, end) lie on the pinned path now. All but the last are `published`.
@@ -43,6 +44,7 @@ struct settled_units {
   std::uint32_t first = 0;                   ///< [units]
   std::uint32_t end = 0;                     ///< [units] Equal to `first`: nothing is left to settle.
   unit_origin last = unit_origin::published; ///< Where the last one comes from.
+  unit_id replaced; ///< Of an `idle_twin`: the unit whose place it took.
   [[nodiscard]] auto empty() const noexcept -> bool { return first == end; } ///< Nothing happened.
 };
 
@@ -189,10 +191,11 @@ public:
     }
     auto const done = index.publish(pin_, std::span{units_}.subspan(first, end - first));
     pinned_ += done.published.value();
+    if (done.replaced) { return {first, pinned_, unit_origin::idle_twin, done.replaced}; }
     if (!done.existing) { return {first, pinned_}; }
     index.drop_unit(std::exchange(units_[pinned_], done.existing));
     ++pinned_;
-    return {first, pinned_, done.idle ? unit_origin::idle_twin : unit_origin::busy_twin};
+    return {first, pinned_, unit_origin::busy_twin};
   }
 
   // --- forking, cutting, ending -------------------------------------------------------------------------------------

@@ -95,19 +95,37 @@ private:
       why.code = errc::zero_output;
     } else if (c.options.max_context != token_count{} && limit > c.options.max_context.value()) {
       why.code = errc::beyond_context;
-    } else if (limit > max_positions) {
-      auto const& group = c.groups[0];
-      auto const blocks = ceil_div<std::uint64_t>(limit, group.geometry().block_tokens());
-      why.code = errc::never_fits;
-      why.needed = block_count{static_cast<std::uint32_t>(std::min<std::uint64_t>(blocks, 0xffff'ffffU))};
-      why.promised = block_count{group.promised()};
-      why.available = block_count{c.groups.available(group, c.index.evictable())};
-      why.capacity = block_count{group.capacity()};
+    } else if (auto const never = never_fits(limit)) {
+      return never;
     } else if (c.registry.full()) {
       why.code = errc::too_many_sequences;
     } else {
       return std::nullopt;
     }
+    return why;
+  }
+  /// Whether some group that keeps everything, or the index, can never hold \p limit positions.
+  [[nodiscard]] auto never_fits(std::uint64_t limit) const -> std::optional<refused_price> {
+    auto const& c = *c_;
+    auto why = refused_price{};
+    why.code = errc::never_fits;
+    auto const exceeds = [&](block_geometry const& geometry, std::uint32_t capacity) {
+      auto const blocks = ceil_div<std::uint64_t>(limit, geometry.block_tokens());
+      why.needed = block_count{static_cast<std::uint32_t>(std::min<std::uint64_t>(blocks, 0xffff'ffffU))};
+      why.capacity = block_count{capacity};
+      return blocks > capacity || limit > max_positions;
+    };
+    for (auto const& group : c.groups) {
+      if (!group.by_path() || !exceeds(group.geometry(), group.capacity())) { continue; }
+      why.group = group.id();
+      why.promised = block_count{group.promised()};
+      why.available = block_count{c.groups.available(group, c.index.evictable())};
+      return why;
+    }
+    if (!exceeds(c.unit(), c.index.capacity().value())) { return std::nullopt; }
+    why.group = group_id::none();
+    why.promised = block_count{c.promised_units()};
+    why.available = block_count{c.available_units()};
     return why;
   }
   /// Finds what is there and writes it into the tables of \p record, which holds nothing of it yet.

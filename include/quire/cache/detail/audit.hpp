@@ -185,7 +185,7 @@ private:
           if (!(group.by_path() && copy.at < record.path.pinned() * group.per_unit())) { count(copy.source); }
         }
       }
-      if (entries != table.held || table.held != table.counted) { return of + ": held blocks are miscounted " + std::to_string(entries) + " " + std::to_string(table.held) + " " + std::to_string(table.counted); }
+      if (entries != table.held || table.held != table.counted) { return of + ": held blocks are miscounted"; }
       held += table.held;
       budgets += table.budget;
       owed += table.owed;

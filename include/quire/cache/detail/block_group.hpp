@@ -308,6 +308,17 @@ public:
     if (begin >= end) { return; }
     for (auto j = geometry_.index(begin); j < geometry_.blocks(end); ++j) { own(t.blocks[j], timeline, until); }
   }
+  /// The step was launched and is dropped: its work may write all the same.
+  auto note_writes([[maybe_unused]] block_table const& t, [[maybe_unused]] append_request const& a,
+                   [[maybe_unused]] tickets const& last) noexcept -> void {
+    if constexpr (!Clock::immediate) {
+      auto const begin = a.committed + skips(t, a);
+      auto const end = a.committed + a.tokens;
+      for (auto j = geometry_.index(begin); begin < end && j < geometry_.blocks(end); ++j) {
+        join(uses_[t.blocks[j].value()].written, last);
+      }
+    }
+  }
   auto own(block_id block, std::uint32_t timeline, ticket until) -> void {
     if (pool_.state(block) == state_type::writing) { pool_.apply(block, event_type::commit); }
     if constexpr (!Clock::immediate) { uses_[block.value()].written[timeline] = until; }
@@ -444,6 +455,14 @@ public:
       if (t.blocks[j]) { arrive(t, j, place(unit, j - begin), origin, last); }
     }
     account(t);
+  }
+  /// Unit \p to took the place of \p from in the index, with all that hangs there.
+  auto move(unit_id from, unit_id to) noexcept -> void {
+    for (std::uint32_t i = 0; i < per_unit_; ++i) {
+      auto const block = std::exchange(on_unit_[place(from, i)], block_id::none());
+      on_unit_[place(to, i)] = block;
+      if (block && !by_path_) { place_[block.value()] = place(to, i); }
+    }
   }
   /// \p unit leaves the index. \returns [blocks] that were its content and are free now, or wait
   auto depart(unit_id unit, leave_reason why) -> std::uint32_t {
@@ -734,7 +753,7 @@ private:
     auto& entry = t.blocks[j];
     auto const there = on_unit_[at];
     if (there == entry) {
-      if (by_path_ && origin == unit_origin::adopted) { // the hold has become the pin
+      if (by_path_ && origin != unit_origin::pinned) { // the hold has become the pin
         --t.held;
         static_cast<void>(pool_.release(entry));
       }

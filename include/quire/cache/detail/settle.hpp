@@ -39,6 +39,9 @@ auto settle(cache_core<Policies>& c, record_of<Policies>& r, bool publishes = tr
     for (auto u = done.first; u < fresh; ++u) { arrive(c, r, u, unit_origin::published); }
     published += fresh - done.first;
     if (fresh < done.end) {
+      if (done.replaced) { // whatever hangs there is the new unit's
+        for (auto& group : c.groups) { group.move(done.replaced, r.path.units()[last]); }
+      }
       arrive(c, r, last, done.last);
       twins += done.last == unit_origin::adopted ? 0U : 1U;
       if (done.last != unit_origin::adopted) { join(r.last, c.clock.latest()); } // others may still write it

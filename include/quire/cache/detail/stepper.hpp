@@ -165,7 +165,7 @@ public:
       copies = copies.subspan(mine.size());
       if (r.ending) {
         all = false;
-        roll_back(r, mine);
+        roll_back(r, item.tokens, mine);
         finish(c, r);
         continue;
       }
@@ -213,7 +213,7 @@ public:
         auto const mine = copies_of(r, copies);
         copies = copies.subspan(mine.size());
         note_ticket(r, slot.timeline.value(), until);
-        roll_back(r, mine);
+        roll_back(r, item.tokens, mine);
         if (!r.ending) { c.promise(r); }
       }
       open_cursor(c, r);
@@ -504,8 +504,14 @@ private:
     step_aside();
   }
   /// Undoes what the launch did for \p r.
-  auto roll_back(record_type& r, std::span<copy_note> copies) -> void {
+  auto roll_back(record_type& r, std::uint32_t tokens, std::span<copy_note> copies) -> void {
     auto& c = *c_;
+    auto const next = append_request{.committed = r.at.committed,
+                                     .tokens = tokens,
+                                     .skips = r.at.skips(),
+                                     .owns_tail = r.path.owns_tail(),
+                                     .copies_unit = !copies.empty()};
+    for (std::size_t g = 0; g < c.groups.size(); ++g) { c.groups[g].note_writes(r.tables[g], next, r.last); }
     auto unit_source = unit_id::none();
     for (auto const& copy : copies) {
       if (copy.group == copy_note::unit) {
@@ -527,7 +533,7 @@ private:
     if (r.reuse.exact_from > 0 || r.path.publish_end() == 0 || r.epoch != c.epoch) { return; }
     auto const end = c.unit().index(std::min({r.at.committed, r.at.known, r.at.skip_until}));
     for (auto u = c.unit().index(before); u < std::min(end, r.path.pinned()); ++u) {
-      arrive(c, r, u, unit_origin::published);
+      arrive(c, r, u, unit_origin::pinned);
     }
   }
   /// Counts what the step did, and moves the request on in its life cycle.
