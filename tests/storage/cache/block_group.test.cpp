@@ -408,6 +408,33 @@ TEST_CASE("S21: a unit that leaves under a holder leaves it the block, which is 
   w.drop(h);
 }
 
+TEST_CASE("case 29: a unit that takes the place of another in the index takes over what hangs there") {
+  for (auto const per_unit : {1U, 2U}) {
+    for (auto const& keeps : {retention::full(), window(8)}) {
+      auto w = workshop{keeps, {.blocks = 16, .block_tokens = 4, .per_unit = per_unit, .units = 8}};
+      auto h = holder{};
+      w.begin(h);
+      w.append(h, 4 * per_unit);
+      w.arrive(h, 0, 2);
+      w.drop(h);
+      w.group.move(unit_id{2}, unit_id{5});
+      w.in_index[2] = 0;
+      w.in_index[5] = 1;
+      CHECK(w.group.published() == per_unit);
+      w.check({});
+      auto reader = holder{};
+      w.find(reader, {5}, 4 * per_unit + 1, 4 * per_unit);
+      CHECK(reader.t.blocks.back() == block_id{per_unit - 1});
+      w.check({&reader});
+      w.drop(reader);
+      CHECK(w.depart(2) == 0);
+      CHECK(w.depart(5) == per_unit);
+      CHECK(w.group.free() == 16);
+      w.check({});
+    }
+  }
+}
+
 TEST_CASE("S17: kept by block, a block that several use is counted once, and their ends give the budgets back") {
   auto w = workshop{window(8)};
   auto h = holder{};
