@@ -1,24 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pool and the limbo against obvious models: every block has one state and a number of holders, free blocks come in the
-// documented order, illegal calls are refused by contract and change nothing, and nothing leaves limbo before its ticket.
+// The pool against an obvious model: every block has one state and a number of holders, free blocks come in the documented
+// order, and illegal calls are refused by contract and change nothing.
 #include <quire/block/block_pool.hpp>
 #include <quire/block/fifo_allocation.hpp>
 #include <quire/block/lifo_allocation.hpp>
-#include <quire/block/limbo.hpp>
 #include <quire/block/lowest_allocation.hpp>
-#include <quire/block/ticket_fence.hpp>
 
 #include "support/rc_prop.hpp"
 #include "support/throwing_contract.hpp"
 #include "support/toy_kv.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <ostream>
-#include <set>
 #include <span>
 #include <tuple>
 #include <type_traits>
@@ -72,7 +68,7 @@ struct pool_command {
     return out << c.verb << '(' << c.a << ", " << c.b << ')';
   }
 };
-constexpr std::uint32_t pool_verbs = 12;
+constexpr std::uint32_t pool_verbs = 13;
 
 template <class Allocation>
 class pool_world {
@@ -100,11 +96,12 @@ public:
       break;
     case 8:
       call(
-          state_[b] == block_state::condemned, [&] { pool_.reuse(block_id{b}); },
-          [&] { state_[b] = block_state::writing, holders_[b] = 1; });
+          holders_[b] == 0 && state_[b] == block_state::published, [&] { pool_.evict_and_reclaim(block_id{b}); },
+          [&] { freed(b); });
       break;
     case 9: release_many(c.b); break;
     case 10: relocate(c.b); break;
+    case 11: call(state_[b] == block_state::published, [&] { pool_.hold(block_id{b}); }, [&] { ++holders_[b]; }); break;
     default:
       toy_check(refused([&] { static_cast<void>(pool_.state(block_id{n + c.b})); }), "a foreign block has a state");
       break;
@@ -226,104 +223,6 @@ auto any_pool_commands(std::uint32_t verbs) -> rc::Gen<std::vector<pool_command>
                                               })));
 }
 
-// Blocks in limbo, each with its timeline and ticket.
-class limbo_world {
-  static constexpr std::size_t timelines = 2;
-  struct waiting {
-    std::uint32_t block;
-    std::size_t timeline;
-    std::uint64_t ticket;
-  };
-
-public:
-  explicit limbo_world(std::uint32_t n) : limbo_{quire::block_count{n}} {
-    for (std::uint32_t b = 0; b < n; ++b) { free_.push_back(b); }
-  }
-  void perform(pool_command const& c) {
-    auto dice = toy_dice{c.b};
-    auto const t = c.a % timelines;
-    auto const timeline = quire::timeline_id{static_cast<std::uint32_t>(t)};
-    switch (c.verb) {
-    case 0:
-    case 1: // some blocks retire under the ticket issued last, or under a new one
-      if (dice.one_in(2)) { static_cast<void>(fence_.issue(timeline)); }
-      limbo_.reserve();
-      for (auto n = dice.below(4); n > 0 && !free_.empty(); --n) {
-        std::swap(free_[dice.below(free_.size())], free_.back());
-        retire(free_.back(), t);
-        free_.pop_back();
-      }
-      break;
-    case 2: { // reports come late, twice and out of order
-      auto const told = dice.below(fence_.issued(timeline).value() + 1);
-      fence_.complete(timeline, quire::ticket{told});
-      reached_[t] = std::max<std::uint64_t>(reached_[t], told);
-      break;
-    }
-    case 3: drain(t, dice); break;
-    default: abandon(t); break;
-    }
-    toy_check(limbo_.size().value() == waiting_.size(), "another number of blocks waits");
-    for (std::size_t u = 0; u < timelines; ++u) {
-      for (std::uint64_t k = 0; k <= fence_.issued(quire::timeline_id{static_cast<std::uint32_t>(u)}).value(); ++k) {
-        toy_check(fence_.reached(quire::timeline_id{static_cast<std::uint32_t>(u)}, quire::ticket{k}) ==
-                      (k <= reached_[u]),
-                  "a ticket is reached too early or too late");
-      }
-    }
-  }
-
-private:
-  void retire(std::uint32_t block, std::size_t t) {
-    auto const timeline = quire::timeline_id{static_cast<std::uint32_t>(t)};
-    limbo_.retire(block_id{block}, timeline, fence_.issued(timeline));
-    waiting_.push_back({block, t, fence_.issued(timeline).value()});
-  }
-  void drain(std::size_t t, toy_dice& dice) {
-    auto const timeline = quire::timeline_id{static_cast<std::uint32_t>(t)};
-    limbo_.reserve();
-    auto want = std::set<std::uint32_t>{};
-    for (auto const& w : waiting_) {
-      if (w.timeline == t && w.ticket <= reached_[t]) { want.insert(w.block); }
-    }
-    auto const before = waiting_;
-    auto last = std::uint64_t{0};
-    limbo_.drain(
-        timeline, [&](quire::ticket k) { return fence_.reached(timeline, k); },
-        [&](block_id block) {
-          toy_check(want.erase(block.value()) == 1, "a block left limbo before its ticket, or twice");
-          auto const at =
-              std::find_if(before.begin(), before.end(), [&](auto const& w) { return w.block == block.value(); });
-          toy_check(at->ticket >= last, "a younger ticket went first");
-          last = at->ticket;
-          std::erase_if(waiting_, [&](auto const& w) { return w.block == block.value(); });
-          if (t + 1 < timelines && dice.one_in(3)) {
-            retire(block.value(), t + 1);
-          } else {
-            free_.push_back(block.value());
-          }
-        });
-    toy_check(want.empty(), "a block stays in limbo after its ticket");
-  }
-  void abandon(std::size_t t) {
-    auto want = std::set<std::uint32_t>{};
-    for (auto const& w : waiting_) {
-      if (w.timeline == t) { want.insert(w.block); }
-    }
-    limbo_.abandon(quire::timeline_id{static_cast<std::uint32_t>(t)}, [&](block_id block) {
-      toy_check(want.erase(block.value()) == 1, "gave up a block of another timeline");
-    });
-    toy_check(want.empty(), "a block of a lost timeline waits on");
-    std::erase_if(waiting_, [&](auto const& w) { return w.timeline == t; });
-  }
-
-  quire::limbo<timelines> limbo_;
-  quire::ticket_fence<timelines> fence_;
-  std::array<std::uint64_t, timelines> reached_{};
-  std::vector<waiting> waiting_;
-  std::vector<std::uint32_t> free_;
-};
-
 } // namespace
 
 TEMPLATE_TEST_CASE("block_pool: agrees with its model", "[block]", quire::lifo_allocation, quire::fifo_allocation,
@@ -332,15 +231,6 @@ TEMPLATE_TEST_CASE("block_pool: agrees with its model", "[block]", quire::lifo_a
     auto const blocks = *rc::gen::resize(100, rc::gen::inRange<std::uint32_t>(1, 80));
     auto const commands = *any_pool_commands(pool_verbs);
     auto world = pool_world<TestType>{blocks};
-    for (auto const& command : commands) { world.perform(command); }
-  });
-}
-
-TEST_CASE("limbo: nothing leaves before its ticket", "[block][fence]") {
-  quire_test::prop("any tickets on two timelines", [] {
-    auto const blocks = *rc::gen::resize(100, rc::gen::inRange<std::uint32_t>(1, 40));
-    auto const commands = *any_pool_commands(5);
-    auto world = limbo_world{blocks};
     for (auto const& command : commands) { world.perform(command); }
   });
 }

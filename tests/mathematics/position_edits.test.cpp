@@ -13,7 +13,7 @@
 #include <quire/model/model_spec.hpp>
 #include <quire/model/rebuild.hpp>
 #include <quire/sequence/block_geometry.hpp>
-#include <quire/sequence/page_table.hpp>
+#include <quire/sequence/block_table.hpp>
 
 #include "isolation/identity_fixtures.hpp"
 #include "mathematics/numbers.hpp"
@@ -199,8 +199,8 @@ TEST_CASE("S31: blocks that move are not turned again, and every read gives the 
   auto params = attention_params{.query_heads = 1, .kv_heads = 1, .key_width = 4, .value_width = 4, .scale = 0.5};
   constexpr std::uint32_t length = 11;
   auto memory = std::vector<std::vector<double>>(10 * 3); // 10 blocks of 3 keys; values are the keys
-  auto table = page_table{};
-  for (auto const b : {7U, 2U, 9U, 4U}) { table.push_back(block_id{b}); }
+  auto table = block_table{};
+  for (auto const b : {7U, 2U, 9U, 4U}) { table.blocks.push_back(block_id{b}); }
   for (std::uint32_t at = 0; at < length; ++at) {
     auto key = draw.many(4);
     rope.rotate(std::span{key}, token_pos{at}); // by logical position, never by block
@@ -219,7 +219,7 @@ TEST_CASE("S31: blocks that move are not turned again, and every read gives the 
   // a move list: block by block, bytes as they are
   for (auto const& [from, to, index] : {std::tuple{9U, 0U, 2U}, {7U, 1U, 0U}, {4U, 9U, 3U}}) {
     for (std::size_t i = 0; i < 3; ++i) { memory[to * 3 + i] = std::exchange(memory[from * 3 + i], {}); }
-    table.remap(index, block_id{to});
+    table.blocks[index] = block_id{to};
   }
   auto const after = read();
   CHECK(after.output == before.output); // bit for bit

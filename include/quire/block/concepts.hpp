@@ -34,14 +34,24 @@ concept fence_policy = std::default_initializable<F> && requires(F f, F const& c
   { c.reached(t, k) } noexcept -> std::same_as<bool>;
 };
 
-/// A life cycle of blocks: states, events and one table. See docs/concepts/lifecycle_policy.md.
+/// A life cycle of blocks: states, events and one table, with every name that a pool and a cache use. See
+/// docs/concepts/lifecycle_policy.md.
 template <class L>
 concept block_lifecycle = requires(typename L::state s, typename L::event e) {
   { L::table.next(s, e) } noexcept -> std::same_as<std::optional<typename L::state>>;
   { L::table.allows(s, e) } noexcept -> std::same_as<bool>;
   requires std::same_as<std::remove_cvref_t<decltype(L::state::free)>, typename L::state>;
+  requires std::same_as<std::remove_cvref_t<decltype(L::state::writing)>, typename L::state>;
+  requires std::same_as<std::remove_cvref_t<decltype(L::state::private_)>, typename L::state>;
   requires std::same_as<std::remove_cvref_t<decltype(L::state::published)>, typename L::state>;
+  requires std::same_as<std::remove_cvref_t<decltype(L::state::retiring)>, typename L::state>;
+  requires std::same_as<std::remove_cvref_t<decltype(L::state::count_)>, typename L::state>;
   requires std::same_as<std::remove_cvref_t<decltype(L::event::allocate)>, typename L::event>;
+  requires std::same_as<std::remove_cvref_t<decltype(L::event::commit)>, typename L::event>;
+  requires std::same_as<std::remove_cvref_t<decltype(L::event::publish)>, typename L::event>;
+  requires std::same_as<std::remove_cvref_t<decltype(L::event::unpublish)>, typename L::event>;
+  requires std::same_as<std::remove_cvref_t<decltype(L::event::evict)>, typename L::event>;
+  requires std::same_as<std::remove_cvref_t<decltype(L::event::retire)>, typename L::event>;
   requires std::same_as<std::remove_cvref_t<decltype(L::event::reclaim)>, typename L::event>;
 };
 

@@ -10,7 +10,9 @@
 ///                  └ view begin
 /// ```
 
+#include <quire/core/contract.hpp>
 #include <quire/core/types.hpp>
+#include <quire/sequence/block_geometry.hpp>
 
 #include <cstdint>
 #include <vector>
@@ -34,6 +36,12 @@ struct block_table {
 
   /// Logical blocks, released ones included.
   [[nodiscard]] auto size() const noexcept -> std::uint32_t { return static_cast<std::uint32_t>(blocks.size()); }
+  /// Where \p position is stored: block · p_b + offset. \pre the table covers it, and holds its block \source S14
+  [[nodiscard]] auto slot(block_geometry const& geometry, token_pos position) const -> std::int64_t {
+    auto const j = geometry.index(position.value());
+    QUIRE_EXPECTS(j < size() && blocks[j]);
+    return std::int64_t{blocks[j].value()} * geometry.block_tokens() + geometry.offset(position.value());
+  }
   /// [tokens] Positions behind \p committed that this group has stored already.
   [[nodiscard]] auto skips(std::uint32_t committed) const noexcept -> std::uint32_t {
     return skip_until > committed ? skip_until - committed : 0;

@@ -44,7 +44,7 @@ struct settled_units {
   std::uint32_t first = 0;                   ///< [units]
   std::uint32_t end = 0;                     ///< [units] Equal to `first`: nothing is left to settle.
   unit_origin last = unit_origin::published; ///< Where the last one comes from.
-  unit_id replaced{}; ///< Of an `idle_twin`: the unit whose place it took.
+  unit_id replaced{};                        ///< Of an `idle_twin`: the unit whose place it took.
   [[nodiscard]] auto empty() const noexcept -> bool { return first == end; } ///< Nothing happened.
 };
 

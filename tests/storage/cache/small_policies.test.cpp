@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The policies with one function: admission, copy, residency and lock. What each concept takes and refuses, and one suite
-// for every model.
+// The policies with one function: admission, copy and lock. What each concept takes and refuses, and one suite for every
+// model.
 #include <quire/cache/admission.hpp>
 #include <quire/cache/lock.hpp>
 #include <quire/core/config_error.hpp>
 #include <quire/sequence/concepts.hpp>
 #include <quire/sequence/copy_on_write.hpp>
-#include <quire/sequence/full_residency.hpp>
 
 #include "storage/storage_fixture.hpp"
 #include "support/catch_compat.hpp"
@@ -107,28 +106,6 @@ struct copying : default_policies {
   using copy = Copy;
 };
 
-// --- residency -----------------------------------------------------------------------------------------------------
-struct smallest_residency {
-  static auto releasable(token_pos, token_count) noexcept -> block_count { return {}; }
-};
-static_assert(residency_policy<smallest_residency>);
-static_assert(!residency_policy<int>);
-static_assert(!residency_policy<void>);
-struct residency_missing {};
-struct residency_throwing {
-  static auto releasable(token_pos, token_count) -> block_count { return {}; }
-};
-struct residency_tokens {
-  static auto releasable(token_pos, token_count) noexcept -> token_count { return {}; }
-};
-struct residency_not_static {
-  auto releasable(token_pos, token_count) noexcept -> block_count { return {}; }
-};
-static_assert(!residency_policy<residency_missing>);
-static_assert(!residency_policy<residency_throwing>);
-static_assert(!residency_policy<residency_tokens>);
-static_assert(!residency_policy<residency_not_static>);
-
 // --- lock ----------------------------------------------------------------------------------------------------------
 struct counting_lock {
   inline static int locked = 0;
@@ -163,24 +140,7 @@ static_assert(!lock_policy<lock_bool>);
 static_assert(!lock_policy<unlock_bool>);
 static_assert(!lock_policy<lock_with_argument>);
 
-struct archetypes : default_policies {
-  using admission = admits_half;
-  using copy = smallest_copy;
-  using residency = smallest_residency;
-  using lock = counting_lock;
-};
 } // namespace
-
-TEST_CASE("S44: the archetypes of admission, copy, residency and lock serve one cache") {
-  auto e = engine<archetypes>{pool_of(8)};
-  auto r = e.serve(ascending(6), 2);
-  auto twin = e.fork(r, 6);
-  e.step({{&r, {7}}, {&twin, {8}}});
-  e.read(r);
-  e.read(twin);
-  CHECK(counting_lock::locked > 0);
-  CHECK(counting_lock::locked == counting_lock::unlocked);
-}
 
 TEST_CASE("S17: reserve_all lets in what fits beside everything promised") {
   auto const policy = reserve_all{};
@@ -264,12 +224,4 @@ TEST_CASE("S23: where nothing may be copied a step that would have to is refused
   e.release(r);
   e.step({{&twin, {60}}}); // alone now
   e.read(twin);
-}
-
-TEST_CASE("residency_policy: full residency releases nothing, however long the sequence") {
-  for (auto const position : {0U, 1U, 4095U, 0x7fff'ffffU}) {
-    for (auto const unit : {1U, 3U, 16U}) {
-      CHECK(full_residency::releasable(token_pos{position}, token_count{unit}) == block_count{0});
-    }
-  }
 }

@@ -1,18 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the concept takes and refuses, one suite for every model, and the limbo of retired blocks.
+// What the concept takes and refuses, and one suite for every model.
 #include <quire/block/concepts.hpp>
 #include <quire/block/immediate_fence.hpp>
-#include <quire/block/limbo.hpp>
 #include <quire/block/ticket_fence.hpp>
 
 #include "storage/storage_fixture.hpp"
 #include "support/catch_compat.hpp"
-#include "support/counting_allocator.hpp"
 
 #include <cstddef>
 #include <cstdint>
-#include <set>
-#include <vector>
 
 namespace {
 using namespace quire;
@@ -88,13 +84,6 @@ static_assert(!fence_policy<needs_argument>);
 struct archetype_policies : default_policies {
   using fence = assembled<>;
 };
-
-template <class Limbo, class Fence>
-auto drained(Limbo& limbo, Fence const& fence, timeline_id t) -> std::vector<std::uint32_t> {
-  auto out = std::vector<std::uint32_t>{};
-  limbo.drain(t, [&](ticket k) { return fence.reached(t, k); }, [&](block_id b) { out.push_back(b.value()); });
-  return out;
-}
 } // namespace
 
 TEST_CASE("fence_policy: the archetype serves a cache") {
@@ -143,68 +132,4 @@ TEST_CASE("S18: a ticket is reached when its completion is told, not before") {
   fence.complete(t0, a); // late, or told twice
   CHECK(fence.reached(t0, b));
   CHECK(fence.issued(t1) == c);
-}
-
-// --- limbo ---------------------------------------------------------------------------------------------------------
-TEST_CASE("S18: a block waits in limbo until its ticket is reached, oldest ticket first") {
-  auto fence = ticket_fence<1>{};
-  auto waiting = limbo<1>{block_count{8}};
-  waiting.reserve(3);
-  auto const first = fence.issue(t0);
-  auto const second = fence.issue(t0);
-  waiting.retire(block_id{4}, t0, first);
-  waiting.retire(block_id{1}, t0, first);
-  waiting.retire(block_id{7}, t0, second);
-  CHECK(waiting.size() == block_count{3});
-  CHECK(drained(waiting, fence, t0).empty());
-  fence.complete(t0, first);
-  auto const out = drained(waiting, fence, t0);
-  CHECK(std::set<std::uint32_t>(out.begin(), out.end()) == std::set<std::uint32_t>{1, 4});
-  CHECK(waiting.size() == block_count{1});
-  fence.complete(t0, second);
-  CHECK(drained(waiting, fence, t0) == std::vector<std::uint32_t>{7});
-  CHECK(waiting.size() == block_count{0});
-}
-
-TEST_CASE("S18: timelines wait apart, and a lost one gives up its own blocks only") {
-  auto fence = ticket_fence<2>{};
-  auto waiting = limbo<2>{block_count{8}};
-  waiting.reserve(4);
-  waiting.retire(block_id{0}, t0, fence.issue(t0));
-  waiting.retire(block_id{1}, t1, fence.issue(t1));
-  fence.complete(t1, fence.issued(t1));
-  CHECK(drained(waiting, fence, t0).empty());
-  CHECK(drained(waiting, fence, t1) == std::vector<std::uint32_t>{1});
-  auto lost = std::vector<std::uint32_t>{};
-  waiting.abandon(t0, [&](block_id b) { lost.push_back(b.value()); });
-  CHECK(lost == std::vector<std::uint32_t>{0});
-  CHECK(waiting.size() == block_count{0});
-}
-
-TEST_CASE("S18: a block may be retired again, under a later ticket of another timeline") {
-  auto waiting = limbo<2>{block_count{2}};
-  waiting.reserve(4);
-  waiting.retire(block_id{0}, t0, ticket{1});
-  waiting.drain(t0, [](ticket) { return true; }, [&](block_id b) { waiting.retire(b, t1, ticket{9}); });
-  CHECK(waiting.size() == block_count{1});
-  auto fence = ticket_fence<2>{};
-  CHECK(drained(waiting, fence, t1).empty());
-  fence.complete(t1, ticket{9});
-  CHECK(drained(waiting, fence, t1) == std::vector<std::uint32_t>{0});
-}
-
-TEST_CASE("S18: a steady stream of tickets allocates nothing, and no block costs an entry") {
-  auto fence = ticket_fence<1>{};
-  auto waiting = limbo<1>{block_count{64}};
-  waiting.reserve(2);
-  CHECK(quire_test::allocations_of([&] {
-          for (std::uint32_t round = 0; round < 100; ++round) {
-            waiting.reserve(2);
-            auto const until = fence.issue(t0);
-            for (std::uint32_t b = 0; b < 32; ++b) { waiting.retire(block_id{(round % 2) * 32 + b}, t0, until); }
-            if (round > 0) { fence.complete(t0, ticket{until.value() - 1}); }
-            waiting.drain(t0, [&](ticket k) { return fence.reached(t0, k); }, [](block_id) {});
-          }
-        }) == 0);
-  CHECK(waiting.size() == block_count{32});
 }

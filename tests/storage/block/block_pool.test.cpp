@@ -36,10 +36,13 @@ TEST_CASE("S25: a block goes through its whole life") {
   pool.apply(b, event::publish);
   CHECK(pool.release(b)); // the hold has become a pin
   CHECK(pool.state(b) == state::published);
-  pool.apply(b, event::claim);
-  pool.apply(b, event::restore);
-  CHECK(pool.state(b) == state::published);
-  pool.apply(b, event::claim);
+  CHECK(pool.holders(b) == 0);
+  pool.hold(b); // found again
+  CHECK(pool.holders(b) == 1);
+  pool.apply(b, event::unpublish); // cut out of the index under its holder
+  CHECK(pool.state(b) == state::private_);
+  pool.apply(b, event::publish);
+  CHECK(pool.release(b));
   pool.apply(b, event::evict);
   CHECK(pool.state(b) == state::retiring);
   CHECK(pool.free_blocks() == block_count{1}); // not before the fence
@@ -51,8 +54,7 @@ TEST_CASE("S25: a block goes through its whole life") {
 TEST_CASE("S25: an illegal transition is refused before anything changes") {
   auto pool = block_pool<>{block_count{1}};
   auto const b = pool.try_allocate();
-  for (auto const wrong : {event::allocate, event::publish, event::unpublish, event::claim, event::restore,
-                           event::evict, event::reclaim}) {
+  for (auto const wrong : {event::allocate, event::publish, event::unpublish, event::evict, event::reclaim}) {
     CHECK_THROWS_AS(pool.apply(b, wrong), contract_violation);
     CHECK(pool.state(b) == state::writing);
     CHECK(pool.holders(b) == 1);
@@ -100,19 +102,35 @@ TEST_CASE("S24: a block that somebody holds is never reclaimed") {
   CHECK(pool.free_blocks() == block_count{1});
 }
 
-TEST_CASE("S24: only a condemned block is reused") {
+TEST_CASE("S24: only a published block that nobody holds is evicted, and it is free at once then") {
   auto pool = block_pool<>{block_count{1}};
   auto const b = pool.try_allocate();
-  CHECK_THROWS_AS(pool.reuse(b), contract_violation);
   pool.apply(b, event::commit);
+  CHECK_THROWS_AS(pool.evict_and_reclaim(b), contract_violation); // held
+  CHECK_THROWS_AS(pool.hold(b), contract_violation);              // and not published
   pool.apply(b, event::publish);
+  CHECK_THROWS_AS(pool.evict_and_reclaim(b), contract_violation);
+  CHECK(pool.state(b) == state::published);
   CHECK(pool.release(b));
-  CHECK_THROWS_AS(pool.reuse(b), contract_violation);
-  pool.apply(b, event::claim);
-  pool.reuse(b);
-  CHECK(pool.state(b) == state::writing);
-  CHECK(pool.holders(b) == 1);
-  CHECK(pool.free_blocks() == block_count{0});
+  CHECK_THROWS_AS(pool.retire_and_reclaim(b), contract_violation); // what can be found does not retire
+  pool.evict_and_reclaim(b);
+  CHECK(pool.state(b) == state::free);
+  CHECK(pool.free_blocks() == block_count{1});
+  CHECK_THROWS_AS(pool.evict_and_reclaim(b), contract_violation);
+}
+
+TEST_CASE("S24: only a block that is not published retires and is free at once") {
+  auto pool = block_pool<>{block_count{2}};
+  auto const written = pool.try_allocate();
+  auto const committed = pool.try_allocate();
+  pool.apply(committed, event::commit);
+  for (auto const b : {written, committed}) {
+    CHECK_THROWS_AS(pool.retire_and_reclaim(b), contract_violation); // held
+    CHECK(pool.release(b));
+    pool.retire_and_reclaim(b);
+    CHECK(pool.state(b) == state::free);
+  }
+  CHECK(pool.free_blocks() == block_count{2});
 }
 
 TEST_CASE("block_pool: a pool has exactly the blocks it was given, all of them usable") {
@@ -165,8 +183,9 @@ TEMPLATE_TEST_CASE("S24: releasing many at once equals releasing one by one, wha
   auto const mixes = std::vector<std::vector<wanted>>{
       {{state::private_, 1}, {state::private_, 1}, {state::private_, 1}},
       {{state::private_, 1}, {state::private_, 2}, {state::private_, 2}, {state::private_, 1}},
-      {{state::writing, 1}, {state::private_, 1}, {state::published, 1}, {state::writing, 1}},
+      {{state::writing, 1}, {state::private_, 1}, {state::writing, 1}},
       {{state::published, 2}, {state::private_, 2}, {state::private_, 3}, {state::writing, 1}, {state::private_, 3}},
+      {{state::published, 3}, {state::published, 2}, {state::private_, 1}},
       {{state::private_, 2}},
       {},
   };

@@ -51,11 +51,8 @@ TEST_CASE("S25: every state and event of a block") {
       {s::writing, e::retire, s::retiring},      // rolled back after launch
       {s::private_, e::publish, s::published},   // full: matchable
       {s::private_, e::retire, s::retiring},     // last holder left
-      {s::published, e::unpublish, s::private_}, // device lost, holder stays
-      {s::published, e::claim, s::condemned},    // victim of a plan
-      {s::published, e::retire, s::retiring},    // device lost, nobody holds it
-      {s::condemned, e::restore, s::published},  // plan dropped
-      {s::condemned, e::evict, s::retiring},     // plan launched
+      {s::published, e::unpublish, s::private_}, // no longer found, holder stays
+      {s::published, e::evict, s::retiring},     // no longer found, nobody holds it
       {s::retiring, e::reclaim, s::free},        // past the fence
   });
 }
@@ -109,20 +106,8 @@ TEST_CASE("case 42: cancel and time-out are legal in every state of a living req
 
 // block_lifecycle: an engine may add states.
 namespace {
-enum class more_state : std::uint8_t { free, writing, private_, published, condemned, retiring, parked, count_ };
-enum class more_event : std::uint8_t {
-  allocate,
-  commit,
-  publish,
-  unpublish,
-  claim,
-  restore,
-  evict,
-  retire,
-  reclaim,
-  park,
-  count_
-};
+enum class more_state : std::uint8_t { free, writing, private_, published, retiring, parked, count_ };
+enum class more_event : std::uint8_t { allocate, commit, publish, unpublish, evict, retire, reclaim, park, count_ };
 struct more_lifecycle {
   using state = more_state;
   using event = more_event;
@@ -164,10 +149,20 @@ struct without_allows {
 struct without_next {
   auto allows(block_state, block_event) const noexcept -> bool { return false; }
 };
-enum class no_free : std::uint8_t { published, count_ };
-enum class no_published : std::uint8_t { free, count_ };
-enum class no_reclaim : std::uint8_t { allocate, count_ };
-enum class no_allocate : std::uint8_t { reclaim, count_ };
+// Each lacks the name it is called after.
+enum class no_free : std::uint8_t { writing, private_, published, retiring, count_ };
+enum class no_writing : std::uint8_t { free, private_, published, retiring, count_ };
+enum class no_private : std::uint8_t { free, writing, published, retiring, count_ };
+enum class no_published : std::uint8_t { free, writing, private_, retiring, count_ };
+enum class no_retiring : std::uint8_t { free, writing, private_, published, count_ };
+enum class no_state_count : std::uint8_t { free, writing, private_, published, retiring };
+enum class no_allocate : std::uint8_t { commit, publish, unpublish, evict, retire, reclaim, count_ };
+enum class no_commit : std::uint8_t { allocate, publish, unpublish, evict, retire, reclaim, count_ };
+enum class no_publish : std::uint8_t { allocate, commit, unpublish, evict, retire, reclaim, count_ };
+enum class no_unpublish : std::uint8_t { allocate, commit, publish, evict, retire, reclaim, count_ };
+enum class no_evict : std::uint8_t { allocate, commit, publish, unpublish, retire, reclaim, count_ };
+enum class no_retire : std::uint8_t { allocate, commit, publish, unpublish, evict, reclaim, count_ };
+enum class no_reclaim : std::uint8_t { allocate, commit, publish, unpublish, evict, retire, count_ };
 template <class State, class Event>
 struct over {
   using state = State;
@@ -179,10 +174,12 @@ struct over {
   static constexpr table_type table{};
 };
 static_assert(block_lifecycle<over<block_state, block_event>>);
-static_assert(!block_lifecycle<over<no_free, block_event>>);
-static_assert(!block_lifecycle<over<no_published, block_event>>);
-static_assert(!block_lifecycle<over<block_state, no_reclaim>>);
-static_assert(!block_lifecycle<over<block_state, no_allocate>>);
+template <class... States>
+constexpr auto states_refused = (!block_lifecycle<over<States, block_event>> && ...);
+template <class... Events>
+constexpr auto events_refused = (!block_lifecycle<over<block_state, Events>> && ...);
+static_assert(states_refused<no_free, no_writing, no_private, no_published, no_retiring, no_state_count>);
+static_assert(events_refused<no_allocate, no_commit, no_publish, no_unpublish, no_evict, no_retire, no_reclaim>);
 static_assert(block_lifecycle<with_table<table_of<std::optional<block_state>, bool>>>);
 static_assert(!block_lifecycle<with_table<table_of<std::optional<block_state>, bool, false>>>);
 static_assert(!block_lifecycle<with_table<table_of<block_state, bool>>>);
@@ -192,4 +189,43 @@ static_assert(!block_lifecycle<with_table<without_next>>);
 static_assert(!block_lifecycle<without_state>);
 static_assert(!block_lifecycle<without_event>);
 static_assert(!block_lifecycle<without_table>);
+
+// request_lifecycle: the same.
+enum class own_request_state : std::uint8_t { waiting, over };
+enum class own_request_event : std::uint8_t { start, decode, preempt, finish, cancel, time_out, release };
+template <class State = own_request_state, class Event = own_request_event, class Next = std::optional<State>,
+          bool Noexcept = true>
+struct requests {
+  using state = State;
+  using event = Event;
+  struct table_type {
+    auto next(State, Event) const noexcept(Noexcept) -> Next { return {}; }
+  };
+  static constexpr table_type table{};
+};
+static_assert(request_lifecycle<standard_request_lifecycle>);
+static_assert(request_lifecycle<requests<>>);
+static_assert(!request_lifecycle<int>);
+static_assert(!request_lifecycle<void>);
+static_assert(!request_lifecycle<standard_block_lifecycle>);
+static_assert(!request_lifecycle<requests<own_request_state, own_request_event, own_request_state>>);
+static_assert(
+    !request_lifecycle<requests<own_request_state, own_request_event, std::optional<own_request_state>, false>>);
+enum class no_waiting : std::uint8_t { over };
+enum class no_start : std::uint8_t { decode, preempt, finish, cancel, time_out, release };
+enum class no_decode : std::uint8_t { start, preempt, finish, cancel, time_out, release };
+enum class no_preempt : std::uint8_t { start, decode, finish, cancel, time_out, release };
+enum class no_finish : std::uint8_t { start, decode, preempt, cancel, time_out, release };
+enum class no_cancel : std::uint8_t { start, decode, preempt, finish, time_out, release };
+enum class no_time_out : std::uint8_t { start, decode, preempt, finish, cancel, release };
+enum class no_release : std::uint8_t { start, decode, preempt, finish, cancel, time_out };
+template <class... Events>
+constexpr auto request_events_refused = (!request_lifecycle<requests<own_request_state, Events>> && ...);
+static_assert(!request_lifecycle<requests<no_waiting>>);
+static_assert(request_events_refused<no_start, no_decode, no_preempt, no_finish, no_cancel, no_time_out, no_release>);
+struct requests_without_table {
+  using state = own_request_state;
+  using event = own_request_event;
+};
+static_assert(!request_lifecycle<requests_without_table>);
 } // namespace
