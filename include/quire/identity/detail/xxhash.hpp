@@ -82,6 +82,11 @@ inline constexpr std::size_t xxh3_one_buffer_tokens = 64;
   return to_digest(XXH3_128bits_digest(&state));
 }
 
+/// XXH3 64 of \p bytes, for places in a table of this process.
+[[nodiscard]] inline auto xxh3_64(std::span<std::byte const> bytes) noexcept -> std::uint64_t {
+  return XXH3_64bits(bytes.data(), bytes.size());
+}
+
 /// XXH3 64 of the bytes of \p block under \p seed, folded to 32 bits.
 [[nodiscard]] inline auto xxh3_fold32(std::uint64_t seed, std::span<token_id const> block) noexcept -> std::uint32_t {
   auto const hash = XXH3_64bits_withSeed(block.data(), block.size_bytes(), seed);
