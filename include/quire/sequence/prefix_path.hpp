@@ -215,6 +215,14 @@ public:
   [[nodiscard]] auto would_release(Index const& index, std::uint32_t units) const -> unit_count {
     return units < pinned_ ? index.would_release(pin_, unit_count{pinned_ - units}) : unit_count{0};
   }
+  /// [units] that become free if only the first \p units are kept.
+  template <class Index>
+  [[nodiscard]] auto would_free(Index const& index, std::uint32_t units) const -> std::uint32_t {
+    auto const begin = units_.begin() + std::max(units, pinned_);
+    return begin < units_.end() ? static_cast<std::uint32_t>(std::count_if(
+                                      begin, units_.end(), [&](unit_id u) { return index.holders(u) == 1; }))
+                                : 0U;
+  }
   /// Cuts back to the first \p units units. Nothing unpublishes: what was shared stays shared.
   /// \returns a pin to give back, empty if none is. \pre no plan is open. \source B6; cases 79, 117
   template <class Index>
