@@ -790,15 +790,16 @@ private:
     order_.create(node_of(block), root);
   }
   /// \returns true if nobody holds it
-  auto depart(block_id block, std::uint32_t at, leave_reason) -> bool {
+  auto depart(block_id block, std::uint32_t at, [[maybe_unused]] leave_reason why) -> bool {
     on_unit_[at] = block_id::none();
     --published_;
     if (by_path_) {
       if constexpr (Clock::immediate) {
         pool_.evict_and_reclaim(block);
-      } else { // what a lost timeline takes out of the index may still be written on another one
+      } else {
         pool_.apply(block, event_type::evict);
-        join(uses_[block.value()].last, uses_[block.value()].written);
+        // What a lost timeline takes out of the index may still be in use on another one.
+        if (why == leave_reason::lost) { join(uses_[block.value()].last, clock_->latest()); }
         settle(block);
       }
       return true;
