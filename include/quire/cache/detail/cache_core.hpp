@@ -172,6 +172,19 @@ struct cache_core {
                    [[maybe_unused]] std::uint32_t idle) -> void {
     if constexpr (shares_memory) { groups.memory().need(g) = block_count{wanted - std::min(wanted, idle)}; }
   }
+  /// True if all that is reserved can be taken from free blocks, and what is promised stays within reach. If not, idle
+  /// blocks are taken before free ones, which others need.
+  [[nodiscard]] auto free_first() -> bool {
+    if constexpr (shares_memory) {
+      for (std::size_t g = 0; g < groups.size(); ++g) {
+        auto const idle = groups.evictable(groups[g], index.evictable());
+        auto const promised = groups[g].promised();
+        need_beside(g, groups[g].reserved() + promised - std::min(promised, idle), 0);
+      }
+      return groups.memory().fits();
+    }
+    return true;
+  }
   /// [blocks] that \p g can take at once: its free ones, or as many as the needs of the others leave.
   [[nodiscard]] auto room(std::size_t g) -> std::uint32_t {
     if constexpr (shares_memory) { return groups.memory().beside(g).value(); }

@@ -60,7 +60,6 @@ struct step_slot {
   timeline_id timeline{0};
   ticket until{};
   std::uint64_t serial = 0; // of the plan that may use the slot
-  bool idle_first = false;  // where groups share memory: idle blocks are taken before free ones, which others need
 };
 /// \endcond
 
