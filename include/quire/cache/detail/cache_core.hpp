@@ -255,6 +255,12 @@ struct cache_core {
     }
     return nullptr;
   }
+  /// True if a plan has been neither committed nor dropped: a handle refers to its slot.
+  [[nodiscard]] auto has_open_step() const noexcept -> bool {
+    return std::any_of(slots.begin(), slots.end(), [](auto const& slot) {
+      return slot.phase == step_phase::planned || slot.phase == step_phase::launched;
+    });
+  }
   [[nodiscard]] auto slot_number(slot_type const& slot) const noexcept -> std::size_t {
     std::size_t i = 0;
     while (&slots[i] != &slot) { ++i; }
