@@ -29,6 +29,23 @@ foreach(source IN LISTS compile_fail_sources)
   endforeach()
 endforeach()
 
+# Those who use quire build with warnings of their own as errors: nothing that is inlined from here may raise one. g++ 12
+# did for AVX-512, in one unit and in a program optimised as a whole. The program is built and, being for a processor that
+# need not be this one, not run.
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$" AND CMAKE_CXX_COMPILER_ID MATCHES "^(GNU|Clang)$")
+  function(quire_warns_of_nothing name)
+    add_test(NAME static/warnings.${name} COMMAND "${CMAKE_CXX_COMPILER}"
+      -std=c++20 -O3 -Wall -Wextra -Werror ${ARGN} "@${CMAKE_CURRENT_BINARY_DIR}/compile_fail.rsp"
+      "${CMAKE_CURRENT_SOURCE_DIR}/warnings/every_digest.cpp" -o "${CMAKE_CURRENT_BINARY_DIR}/every_digest.${name}")
+    set_tests_properties(static/warnings.${name} PROPERTIES LABELS static TIMEOUT 300)
+  endfunction()
+  quire_warns_of_nothing(avx2 -c -march=x86-64-v3)
+  quire_warns_of_nothing(avx512 -c -march=x86-64-v4)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU") # clang would need a linker that may not be there
+    quire_warns_of_nothing(avx512_program -march=x86-64-v4 -flto=auto)
+  endif()
+endif()
+
 # Header budget: the compile time of each header alone, from the log of the build.
 if(CMAKE_GENERATOR STREQUAL "Ninja" AND Python3_FOUND AND PROJECT_IS_TOP_LEVEL)
   add_test(NAME static/header_budget COMMAND Python3::Interpreter
@@ -48,6 +65,8 @@ if(Python3_FOUND)
   set_tests_properties(static/cases PROPERTIES LABELS static)
   add_test(NAME static/demo_arguments COMMAND Python3::Interpreter "${PROJECT_SOURCE_DIR}/tests/check_demo.py")
   set_tests_properties(static/demo_arguments PROPERTIES LABELS static TIMEOUT 120)
+  add_test(NAME static/test_targets COMMAND Python3::Interpreter "${PROJECT_SOURCE_DIR}/tests/check_test_targets.py")
+  set_tests_properties(static/test_targets PROPERTIES LABELS static TIMEOUT 120)
 endif()
 
 # Consumers: another project uses quire by find_package and by add_subdirectory, and a wrong version is refused.

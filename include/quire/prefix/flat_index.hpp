@@ -353,9 +353,12 @@ private:
   template <bool Counting = false>
   [[nodiscard]] auto find_child(number parent, std::uint32_t label, typename Digest::digest_type const& digest,
                                 token_id const* first) const noexcept -> number {
-    return table_.find(place(digest), [&](number n) {
-      auto const same = nodes_[n].parent == parent && store_.label(nodes_[n].unit) == label &&
-                        detail::equal_tokens(first, store_.of(nodes_[n].unit).data(), store_.unit_tokens());
+    auto const hash = place(digest);
+    return table_.find(hash, [&](number n) {
+      if (place(nodes_[n].digest) != hash) { return false; }
+      auto const unit = nodes_[n].unit;
+      auto const same = nodes_[n].parent == parent && store_.label(unit) == label &&
+                        detail::equal_tokens(first, store_.of(unit).data(), store_.unit_tokens());
       if constexpr (Counting) { collisions_ += same ? 0U : 1U; }
       return same;
     });

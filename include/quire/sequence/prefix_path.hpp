@@ -173,15 +173,15 @@ public:
   auto settle(Index& index, block_geometry const& unit, sequence_lengths const& at, bool publishes = true)
       -> settled_units {
     auto const first = pinned_;
-    if (first >= size()) { return {first, first}; }
+    if (first >= size()) { return {.first = first, .end = first}; }
     if (forked_ && index.published(units_[first])) {
       index.adopt(pin_, units_[first]);
       ++pinned_;
-      return {first, pinned_, unit_origin::adopted};
+      return {.first = first, .end = pinned_, .last = unit_origin::adopted};
     }
     auto full = publishes ? unit.index(std::min({at.committed, at.known, publish_end_})) : 0U;
     if (first >= full) {
-      if (!published_behind(index)) { return {first, first}; }
+      if (!published_behind(index)) { return {.first = first, .end = first}; }
       full = first + 1;
     }
     auto end = first;
@@ -191,11 +191,11 @@ public:
     }
     auto const done = index.publish(pin_, std::span{units_}.subspan(first, end - first));
     pinned_ += done.published.value();
-    if (done.replaced) { return {first, pinned_, unit_origin::idle_twin, done.replaced}; }
-    if (!done.existing) { return {first, pinned_}; }
+    if (done.replaced) { return {.first = first, .end = pinned_, .last = unit_origin::idle_twin, .replaced = done.replaced}; }
+    if (!done.existing) { return {.first = first, .end = pinned_}; }
     index.drop_unit(std::exchange(units_[pinned_], done.existing));
     ++pinned_;
-    return {first, pinned_, unit_origin::busy_twin};
+    return {.first = first, .end = pinned_, .last = unit_origin::busy_twin};
   }
 
   // --- forking, cutting, ending -------------------------------------------------------------------------------------
@@ -214,6 +214,14 @@ public:
   template <class Index>
   [[nodiscard]] auto would_release(Index const& index, std::uint32_t units) const -> unit_count {
     return units < pinned_ ? index.would_release(pin_, unit_count{pinned_ - units}) : unit_count{0};
+  }
+  /// [units] that become free if only the first \p units are kept.
+  template <class Index>
+  [[nodiscard]] auto would_free(Index const& index, std::uint32_t units) const -> std::uint32_t {
+    auto const begin = units_.begin() + std::max(units, pinned_);
+    return begin < units_.end() ? static_cast<std::uint32_t>(std::count_if(
+                                      begin, units_.end(), [&](unit_id u) { return index.holders(u) == 1; }))
+                                : 0U;
   }
   /// Cuts back to the first \p units units. Nothing unpublishes: what was shared stays shared.
   /// \returns a pin to give back, empty if none is. \pre no plan is open. \source B6; cases 79, 117

@@ -123,6 +123,38 @@ TEMPLATE_TEST_CASE("close_root: what is idle below a closed root is used again b
   CHECK(s.evict(9) == list{3, 2, 1});
 }
 
+TEMPLATE_TEST_CASE("close_root: when the walk is over, a parent still leaves right behind its last child", "",
+                   QUIRE_TEST_ORDERS) {
+  auto s = shelf<TestType>{32, 2};
+  auto const fresh = s.open("fresh");
+  s.use(fresh, ascending(4, 100));              // 0 1
+  auto one = s.publish(joined({1, 2}, {3, 4})); // 2 3
+  auto two = s.publish(joined({1, 2}, {5, 6})); // 4 behind 2
+  s.close(s.root);
+  CHECK(s.evict(1) == list{1}); // nothing else is idle: the walk is over
+  s.release(std::move(one));
+  s.release(std::move(two));
+  CHECK(sorted(s.evict(2)) == list{3, 4});
+  CHECK(s.evict(1) == list{2});
+  CHECK(s.evict(1) == list{0});
+}
+
+TEMPLATE_TEST_CASE("close_root: a leaf that leaves first is cut where a running one needs its front", "",
+                   QUIRE_TEST_ORDERS) {
+  auto s = shelf<TestType>{32, 2};
+  auto const fresh = s.open("fresh");
+  s.use(fresh, ascending(4, 100));      // 0 1
+  auto whole = s.publish(ascending(8)); // 2 3 4 5
+  auto running = s.pin_back(whole, 3);  // 2
+  s.close(s.root);
+  s.release(std::move(whole));
+  s.extend(running, {3, 4}); // lands on 3
+  CHECK(s.index.evictable() == unit_count{4});
+  CHECK(s.evict(3) == list{5, 4, 1});
+  s.release(std::move(running));
+  CHECK(s.evict(3) == list{3, 2, 0});
+}
+
 TEMPLATE_TEST_CASE("close_root: several roots are closed one after another", "", QUIRE_TEST_ORDERS) {
   auto s = shelf<TestType>{64, 2};
   auto roots = std::vector<node_id>{};

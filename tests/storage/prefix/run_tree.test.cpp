@@ -3,6 +3,7 @@
 #include <quire/prefix/detail/bucket_table.hpp>
 #include <quire/prefix/detail/compare_tokens.hpp>
 #include <quire/prefix/detail/extent_arena.hpp>
+#include <quire/prefix/optimal_eviction.hpp>
 #include <quire/prefix/run_tree.hpp>
 
 #include "storage/prefix/index_fixture.hpp"
@@ -11,6 +12,7 @@
 #include <cstdint>
 #include <numeric>
 #include <set>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -116,10 +118,71 @@ TEST_CASE("B1: what was half evicted grows again") {
   CHECK(s.index.cached() == unit_count{10});
 }
 
-TEST_CASE("B1: metadata stays within 64 bytes a block") {
+TEST_CASE("B1: a digest equals the bare chain, whatever its run went through") {
+  auto s = shelf<run_tree<>>{64, 2};
+  auto const asked = [&](text const& tokens) {
+    auto pin = s.publish(tokens);
+    CHECK(s.index.digest(pin) == s.bare_digest(tokens));
+    CHECK(s.index.digest(pin) == s.bare_digest(tokens)); // kept
+    s.audit();
+    s.release(std::move(pin));
+  };
+  auto const changed = [](std::size_t from) { return joined(head(ascending(20), from), ascending(20 - from, 500)); };
+  CHECK(s.index.digest(s.pin({})) == s.bare_digest({}));
+  asked(ascending(20));
+  asked(ascending(12)); // split, and joined again
+  asked(ascending(20));
+  asked(ascending(24)); // grown
+  auto pin = s.pin(ascending(24));
+  auto const behind = ascending(4, 25);
+  s.extend(pin, behind); // grown while pinned
+  CHECK(s.index.digest(pin) == s.bare_digest(joined(ascending(24), behind)));
+  auto front = s.pin_back(pin, 9);
+  CHECK(s.index.digest(front) == s.bare_digest(ascending(10)));
+  CHECK(s.index.digest(pin) == s.bare_digest(ascending(28)));
+  s.release(std::move(front));
+  s.release(std::move(pin));
+  asked(ascending(28)); // joined
+  CHECK(s.evict(9).size() == 9);
+  asked(changed(10)); // half evicted, and grown again in another way
+  CHECK(s.evict(5).size() == 5);
+  asked(ascending(28));
+  auto doomed = std::vector<std::uint8_t>(64);
+  doomed[s.find(ascending(28))[6]] = 1;
+  s.index.remove(doomed, [](unit_id) {});
+  s.audit();
+  asked(changed(12)); // cut by a removal, and grown again
+  CHECK(s.evict(64).size() > 0);
+  asked(ascending(6, 900)); // a node that had another number's past
+  asked(joined(ascending(6, 900), ascending(4, 50)));
+}
+
+TEST_CASE("B1: the digest of a path of very many nodes needs no deep stack") {
+  constexpr auto depth = 200'000U; // one node for each unit
+  auto tree = run_tree<optimal_eviction>{unit_count{depth}, token_count{1}};
+  auto const root = tree.open_root({});
+  auto pin = tree.pin(prefix_match{{}, root, 0, root});
+  auto units = std::vector<unit_id>{};
+  for (auto i = 0U; i < depth; ++i) {
+    units.push_back(tree.take_unit());
+    tree.tokens(units.back())[0] = static_cast<token_id>(i);
+  }
+  CHECK(tree.publish(pin, units).published == unit_count{depth});
+  CHECK(tree.nodes() == node_count{depth});
+  auto const policy = xxh3_128_digest{};
+  auto bare = policy.root({});
+  for (auto i = 0U; i < depth; ++i) {
+    auto const token = static_cast<token_id>(i);
+    bare = policy.chain(bare, std::span{&token, 1});
+  }
+  CHECK(tree.digest(pin) == bare);
+  tree.release(std::move(pin));
+}
+
+TEST_CASE("B1: metadata stays within 50 bytes a unit") {
   for (auto const n : {1'000U, 65'536U}) {
     auto const tree = run_tree<>{unit_count{n}, token_count{16}};
-    CHECK(tree.metadata_bytes().value() <= std::uint64_t{64} * n + 8192);
+    CHECK(tree.metadata_bytes().value() <= std::uint64_t{50} * n + 8192);
   }
 }
 
@@ -167,6 +230,12 @@ TEST_CASE("bucket_table: equal hashes in any number are told apart by content") 
   for (std::uint32_t n = 1; n <= 60; ++n) {
     CHECK(table.find(7, [&](std::uint32_t x) { return x == n; }) == (n % 2 == 1 ? 0 : n));
   }
+  auto offered = 0; // entries of this hash
+  CHECK(table.find(7, [&](std::uint32_t x) {
+    offered += 1;
+    return x == 0;
+  }) == 0);
+  CHECK(offered == 30);
   table.replace(7, 2, 99);
   CHECK(table.find(7, [](std::uint32_t x) { return x == 99; }) == 99);
   for (std::uint32_t n = 61; n <= 90; ++n) {

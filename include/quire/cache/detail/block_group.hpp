@@ -766,6 +766,7 @@ private:
       }
       return;
     }
+    if (origin == unit_origin::adopted) { return; } // a step has added it, and copies the unit
     if (pool_.state(entry) != state_type::private_ || doomed(entry)) { return; } // it hangs elsewhere, or must not
     if (there && (by_path_ ? origin == unit_origin::idle_twin : is_idle(there))) {
       depart(there, at, leave_reason::replaced);
@@ -796,15 +797,17 @@ private:
     order_.create(node_of(block), root);
   }
   /// \returns true if nobody holds it
-  auto depart(block_id block, std::uint32_t at, leave_reason) -> bool {
+  auto depart(block_id block, std::uint32_t at, [[maybe_unused]] leave_reason why) -> bool {
     on_unit_[at] = block_id::none();
     --published_;
     if (by_path_) {
-      if (!doomed(block)) {
+      if constexpr (Clock::immediate) {
         pool_.evict_and_reclaim(block);
       } else {
         pool_.apply(block, event_type::evict);
-        ++lost_;
+        // What a lost timeline takes out of the index may still be in use on another one.
+        if (why == leave_reason::lost) { join(uses_[block.value()].last, clock_->latest()); }
+        settle(block);
       }
       return true;
     }

@@ -165,6 +165,16 @@ auto truncate(cache_core<Policies>& c, record_of<Policies>& r, std::uint32_t len
       return refuse(errc::no_blocks);
     }
   }
+  auto const settled = r.owed_units + released + r.path.would_free(c.index, units);
+  auto const owed = c.unit().blocks(r.limit) - units + (copies ? 1U : 0U);
+  if (owed > settled && !c.admission.admits({.now = block_count{0},
+                                             .in_total = block_count{owed - settled},
+                                             .promised = block_count{c.promised_units()},
+                                             .available = block_count{c.available_units()},
+                                             .capacity = block_count{c.index.capacity().value()}})) {
+    open_cursor(c, r);
+    return refuse(errc::no_blocks);
+  }
   cut(c, r, length);
   trim(c, r);
   c.promise(r);

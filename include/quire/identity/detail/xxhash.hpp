@@ -13,6 +13,15 @@
 #ifndef XXH_INLINE_ALL
 #define XXH_INLINE_ALL
 #endif
+// Which vectors xxHash uses for inputs of more than 240 bytes; digests do not depend on it. With AVX2 xxHash makes g++
+// compile its functions under other options, so that none of them is inlined here: the digest of a block of 16 tokens
+// would take 16 ns instead of 12. With AVX-512 g++ 12 warns of '__Y' in a header of its own, where no pragma reaches once
+// the program is optimised as a whole, and a program built with -Werror would not build. A unit that wants longer
+// vectors for inputs of its own defines XXH_VECTOR first.
+#if defined(__GNUC__) && !defined(__clang__) && !defined(XXH_VECTOR) && defined(__AVX2__) && \
+    (!defined(__AVX512F__) || __GNUC__ < 13)
+#define XXH_VECTOR XXH_SSE2
+#endif
 #include <xxhash.h>
 
 #include <bit> // std::endian
@@ -71,6 +80,11 @@ inline constexpr std::size_t xxh3_one_buffer_tokens = 64;
   XXH3_128bits_update(&state, parent.bytes.data(), head);
   XXH3_128bits_update(&state, block.data(), block.size_bytes());
   return to_digest(XXH3_128bits_digest(&state));
+}
+
+/// XXH3 64 of \p bytes, for places in a table of this process.
+[[nodiscard]] inline auto xxh3_64(std::span<std::byte const> bytes) noexcept -> std::uint64_t {
+  return XXH3_64bits(bytes.data(), bytes.size());
 }
 
 /// XXH3 64 of the bytes of \p block under \p seed, folded to 32 bits.

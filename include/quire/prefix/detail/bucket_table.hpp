@@ -5,11 +5,12 @@
 /// A multimap from 32-bit hash to node number in buckets of one cache line:
 ///
 /// ```text
-///   tag   [ t0 t1 t2 t3 t4 t5 t6 | overflow ]    overflow: entries whose home is here or earlier and which
-///   node  [ n0 n1 n2 n3 n4 n5 n6 |    -     ]    were placed further on; 0 ends a search
+///   tag   [ t0 t1 … t11 ]  bytes of the hashes      overflow   entries whose home is here or earlier and which were
+///   node  [ n0 n1 … n11 ]  0 = the lane is free                placed further on; 0 ends a search
 /// ```
 ///
-/// Erasing clears one lane and shifts nothing. Equal hashes are allowed in any number: the caller compares content.
+/// Erasing clears one lane and shifts nothing. A tag is a hint: the caller compares hash and content. Equal hashes are
+/// allowed in any number.
 
 #include <quire/prefix/detail/aligned_vector.hpp>
 
@@ -17,8 +18,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#if defined(__AVX2__)
-#include <immintrin.h>
+#if defined(__SSE2__)
+#include <emmintrin.h>
 #endif
 
 namespace quire::detail {
@@ -26,54 +27,53 @@ namespace quire::detail {
 /// \cond INTERNAL
 class bucket_table {
 public:
-  /// Room for \p capacity entries (load at most 5/7).
-  explicit bucket_table(std::uint32_t capacity) : buckets_(capacity / 5 + 2) {}
+  /// Room for \p capacity entries (load at most 3/4).
+  explicit bucket_table(std::uint32_t capacity) : buckets_(capacity / 9 + 2) {}
 
   auto insert(std::uint32_t hash, std::uint32_t node) noexcept -> void {
     for (auto i = home(hash);; i = after(i)) {
       auto& bucket = buckets_[i];
-      if (auto const free = lanes(bucket.node, 0); free != 0) {
+      if (auto const free = lanes(bucket, 0); free != 0) {
         auto const lane = static_cast<unsigned>(std::countr_zero(free));
-        bucket.tag[lane] = hash;
+        bucket.tag[lane] = tag_of(hash);
         bucket.node[lane] = node;
         return;
       }
-      ++bucket.tag[overflow];
+      ++bucket.overflow;
     }
   }
   /// \pre the entry exists
   auto erase(std::uint32_t hash, std::uint32_t node) noexcept -> void {
     for (auto i = home(hash);; i = after(i)) {
       auto& bucket = buckets_[i];
-      if (auto const found = lanes(bucket.node, node); found != 0) {
-        auto const lane = static_cast<unsigned>(std::countr_zero(found));
-        bucket.node[lane] = 0;
+      if (auto const lane = lane_of(bucket, hash, node); lane < width) {
         bucket.tag[lane] = 0;
+        bucket.node[lane] = 0;
         return;
       }
-      --bucket.tag[overflow];
+      --bucket.overflow;
     }
   }
   /// \pre the entry exists
   auto replace(std::uint32_t hash, std::uint32_t node, std::uint32_t by) noexcept -> void {
     for (auto i = home(hash);; i = after(i)) {
       auto& bucket = buckets_[i];
-      if (auto const found = lanes(bucket.node, node); found != 0) {
-        bucket.node[static_cast<unsigned>(std::countr_zero(found))] = by;
+      if (auto const lane = lane_of(bucket, hash, node); lane < width) {
+        bucket.node[lane] = by;
         return;
       }
     }
   }
-  /// First node under \p hash for which \p equal(node) holds, 0 if none.
+  /// First node under \p hash, or under one with the same tag, for which \p equal(node) holds; 0 if none.
   template <class Equal>
   [[nodiscard]] auto find(std::uint32_t hash, Equal equal) const noexcept -> std::uint32_t {
     for (auto i = home(hash);; i = after(i)) {
       auto const& bucket = buckets_[i];
-      for (auto found = lanes(bucket.tag, hash); found != 0; found &= found - 1) {
+      for (auto found = lanes(bucket, tag_of(hash)); found != 0; found &= found - 1) {
         auto const node = bucket.node[static_cast<unsigned>(std::countr_zero(found))];
-        if (node != 0 && equal(node)) { return node; }
+        if (equal(node)) { return node; }
       }
-      if (bucket.tag[overflow] == 0) { return 0; }
+      if (bucket.overflow == 0) { return 0; }
     }
   }
   auto prefetch(std::uint32_t hash) const noexcept -> void { __builtin_prefetch(&buckets_[home(hash)]); }
@@ -82,33 +82,46 @@ public:
   [[nodiscard]] auto count() const noexcept -> std::size_t {
     std::size_t n = 0;
     for (auto const& bucket : buckets_) {
-      for (unsigned lane = 0; lane < overflow; ++lane) { n += bucket.node[lane] != 0 ? 1 : 0; }
+      for (auto const node : bucket.node) { n += node != 0 ? 1 : 0; }
     }
     return n;
   }
   [[nodiscard]] auto bytes() const noexcept -> std::size_t { return buckets_.size() * sizeof(line); }
 
 private:
-  static constexpr unsigned overflow = 7;
+  static constexpr unsigned width = 12;
   struct alignas(cache_line) line {
-    std::uint32_t tag[8] = {};
-    std::uint32_t node[8] = {};
+    std::uint8_t tag[width] = {}; // 0 where the lane is free
+    std::uint32_t overflow = 0;
+    std::uint32_t node[width] = {};
   };
   static_assert(sizeof(line) == 64);
 
-  /// Bit i: lane i of \p words equals \p value; the overflow lane never does.
-  [[nodiscard]] static auto lanes(std::uint32_t const* words, std::uint32_t value) noexcept -> std::uint32_t {
-#if defined(__AVX2__)
-    auto const row = _mm256_load_si256(reinterpret_cast<__m256i const*>(words));
-    auto const equal = _mm256_cmpeq_epi32(row, _mm256_set1_epi32(static_cast<int>(value)));
-    return static_cast<std::uint32_t>(_mm256_movemask_ps(_mm256_castsi256_ps(equal))) & 0x7fU;
+  /// Never 0. `home` reads the high bits, so that the low ones tell the entries of a bucket apart.
+  [[nodiscard]] static auto tag_of(std::uint32_t hash) noexcept -> std::uint8_t {
+    return static_cast<std::uint8_t>(hash % 255 + 1);
+  }
+  /// Bit i: lane i of \p bucket has \p tag.
+  [[nodiscard]] static auto lanes(line const& bucket, std::uint8_t tag) noexcept -> std::uint32_t {
+#if defined(__SSE2__)
+    auto const row = _mm_load_si128(reinterpret_cast<__m128i const*>(bucket.tag)); // tags and overflow
+    auto const equal = _mm_cmpeq_epi8(row, _mm_set1_epi8(static_cast<char>(tag)));
+    return static_cast<std::uint32_t>(_mm_movemask_epi8(equal)) & ((1U << width) - 1);
 #else
     std::uint32_t mask = 0;
-    for (unsigned lane = 0; lane < overflow; ++lane) {
-      mask |= static_cast<std::uint32_t>(words[lane] == value) << lane;
+    for (unsigned lane = 0; lane < width; ++lane) {
+      mask |= static_cast<std::uint32_t>(bucket.tag[lane] == tag) << lane;
     }
     return mask;
 #endif
+  }
+  /// Lane that holds \p node under \p hash, `width` if none.
+  [[nodiscard]] static auto lane_of(line const& bucket, std::uint32_t hash, std::uint32_t node) noexcept -> unsigned {
+    for (auto found = lanes(bucket, tag_of(hash)); found != 0; found &= found - 1) {
+      auto const lane = static_cast<unsigned>(std::countr_zero(found));
+      if (bucket.node[lane] == node) { return lane; }
+    }
+    return width;
   }
   [[nodiscard]] auto home(std::uint32_t hash) const noexcept -> std::size_t {
     return static_cast<std::size_t>((std::uint64_t{hash} * buckets_.size()) >> 32);
