@@ -87,10 +87,10 @@ struct cache_core {
   [[no_unique_address]] typename Policies::admission admission;
   [[no_unique_address]] observer_type watcher;
   counting_observer stats;
-  slot_type* open = nullptr;        // planned, not launched
-  std::uint32_t reserved_units = 0; // by it
+  slot_type* open = nullptr;           // planned, not launched
+  std::uint32_t reserved_units = 0;    // by it
   std::uint32_t reserved_by_ended = 0; // [units] of these, by sequences that have ended
-  std::uint32_t owed_units = 0;     // promised to sequences, and not taken
+  std::uint32_t owed_units = 0;        // promised to sequences, and not taken
   std::uint64_t serials = 0;
   std::uint64_t versions = 0;
   std::uint32_t epoch = 0;

@@ -26,6 +26,7 @@ enum class step_phase : std::uint8_t { idle, planned, launched, in_flight };
 template <class Record>
 struct step_slot {
   struct planned_item {
+    static constexpr std::uint32_t most_tokens = (1U << 29U) - 1;
     Record* record;
     std::uint32_t tokens : 29;
     std::uint32_t opens : 1;     // its one position lies in blocks of its own

@@ -244,7 +244,8 @@ private:
     auto const next = c.request_of(r, item.tokens);
     if (auto const short_of = reserve(slot, r, next); short_of != errc::ok) { return refused(r, short_of, item.user); }
     note_cursor(c, r);
-    *slot.items.end_place() = {&r, item.tokens, 0, item.ids.empty() ? 0U : 1U, item.loads ? 1U : 0U, 0};
+    *slot.items.end_place() = {
+        &r, item.tokens & planned_item::most_tokens, 0, item.ids.empty() ? 0U : 1U, item.loads ? 1U : 0U, 0};
     slot.items.add(1);
     slot.ids.append(item.ids); // there is room
     r.left = 0;
@@ -270,7 +271,7 @@ private:
     }
     if (r.epoch < c.restart_below) { return errc::stale_epoch; }
     if (std::uint64_t{r.at.committed} + item.tokens > r.limit) { return errc::over_budget; }
-    if (item.tokens > c.append_limit()) { return errc::beyond_append; }
+    if (item.tokens > std::min(c.append_limit(), planned_item::most_tokens)) { return errc::beyond_append; }
     if (!item.ids.empty() && r.at.known != r.at.committed) { return errc::unresolved; }
     // A skipped write is right for the token that is stored there, and for no other.
     for (std::size_t i = 0; i < std::min<std::size_t>(item.ids.size(), r.at.skips()); ++i) {
