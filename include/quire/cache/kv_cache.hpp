@@ -390,7 +390,7 @@ private:
   auto check_unused() const -> void {
     if (state_ == nullptr) { return; }
     QUIRE_EXPECTS(state_->core.registry.live().empty()); // handles outlive the cache
-    QUIRE_EXPECTS(state_->core.open == nullptr);         // so does a plan
+    QUIRE_EXPECTS(!state_->core.has_open_step());        // so does a plan, launched or not
   }
 
   std::unique_ptr<state> state_;

@@ -177,7 +177,8 @@ private:
         if (!block) { continue; }
         if (block.value() >= group.capacity()) { return of + ": it names a block that does not exist"; }
         auto const by_pin = group.by_path() && j < record.path.pinned() * group.per_unit();
-        if (!by_pin || is_copy(record, static_cast<std::uint32_t>(g), j)) { count(block); }
+        // In a unit that is copied all blocks are its own: the copies, and what it takes behind them.
+        if (!by_pin || is_copy(record, copy_note::unit, j / group.per_unit())) { count(block); }
       }
       for (auto const& slot : c.slots) {
         for (auto const& copy : launched(slot)) {
