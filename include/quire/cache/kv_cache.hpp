@@ -281,7 +281,7 @@ public:
   /// Takes a request's blocks away for others. It resumes by `admit` with all its tokens and `resumed` set, so that what
   /// it finds of its own work is not counted as a hit. \returns what comes back now, and what after which tickets.
   /// \errors errc::illegal_transition if nothing is computed yet; the handle stays usable then.
-  /// \throws std::bad_alloc. \source S24
+  /// \throws std::bad_alloc. \complexity as `release`, and `figures` twice. \source S24
   [[nodiscard]] auto preempt(sequence& s) -> expected<preemption> {
     auto& record = checked(s);
     guard const hold{*state_};
@@ -336,7 +336,8 @@ public:
     out.hash_collisions = state_->core.index.hash_collisions();
     return out;
   }
-  /// Where the blocks of layer group \p group are. \throws std::bad_alloc if pins of ended sequences wait for tickets
+  /// Where the blocks of layer group \p group are. \complexity O(1), and one walk over the index while pins of ended
+  /// sequences wait for tickets, for which it may throw std::bad_alloc
   [[nodiscard]] auto figures(group_id group) const -> group_figures {
     return detail::figures_of(state_->core, state_->core.groups.part_of(group));
   }

@@ -80,10 +80,10 @@ struct publish_event {
   block_count duplicates = {};
 };
 
-/// Idle published blocks were evicted; final, so not before the launch of the plan that needed them. It names the scope
-/// that lost them, not the one that needed room: neither may learn of the other (S37).
+/// Idle published blocks were evicted; final, so not before the launch of the plan that needed them (or, where groups share
+/// one memory, when room is looked for). It does not name the scope that needed room: neither may learn of the other (S37).
 struct evict_event {
-  /// Scope that can no longer match them; `none()` where the victims of one step come from several (S37).
+  /// `none()`: the victims of one step may come from several scopes (S37).
   scope_number scope = {};
   /// Layer group they belonged to.
   group_id group = {};
