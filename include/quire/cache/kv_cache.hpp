@@ -301,7 +301,8 @@ public:
     guard const hold{*state_};
     auto& core = state_->core;
     ++core.epoch;
-    core.index.close_roots(); // what nobody can reach any more leaves first
+    core.index.close_roots(); // what nobody can reach any more leaves first, units and blocks of groups
+    for (auto& group : core.groups) { group.close_epoch(); }
     if (rule == running_requests::must_restart) { core.restart_below = core.epoch; }
   }
   /// Gives up on a timeline whose tickets will never be reached: unpublishes what was never ready, cuts sequences back to

@@ -84,7 +84,8 @@ public:
         per_unit_{unit.block_tokens() / spec.block_tokens.value()}, sinks_{sinks_of(keeps_, spec.block_tokens)},
         pool_{std::move(pool)}, clock_{&clock}, on_unit_(std::size_t{units.value()} * per_unit_),
         place_(by_path_ ? 0 : capacity(), nowhere), users_(by_path_ ? 0 : capacity()),
-        hooks_(by_path_ ? 0 : std::size_t{capacity()} + 1), order_{node_count{by_path_ ? 0 : capacity()}},
+        hooks_(by_path_ ? 0 : std::size_t{capacity()} + 1), closed_marks_(hooks_.size()),
+        hung_in_(by_path_ ? 0 : capacity()), order_{node_count{by_path_ ? 0 : capacity()}},
         uses_(Clock::immediate ? 0 : capacity()) {}
   block_group(block_group const&) = delete;
   auto operator=(block_group const&) -> block_group& = delete;
@@ -390,6 +391,15 @@ public:
     for (auto j = begin; j < t.size(); ++j) { n += t.blocks[j] && pool_.holders(t.blocks[j]) == 1 ? 1U : 0U; }
     return n;
   }
+  /// Adds to \p until what still uses the blocks that \p t alone holds: others may have left them with work in flight.
+  auto join_uses([[maybe_unused]] block_table const& t, [[maybe_unused]] std::uint32_t pinned,
+                 [[maybe_unused]] tickets& until) const -> void {
+    if constexpr (!Clock::immediate) {
+      for (auto j = by_path_ ? pinned * per_unit_ : 0U; j < t.size(); ++j) {
+        if (t.blocks[j] && pool_.holders(t.blocks[j]) == 1) { join(until, uses_[t.blocks[j].value()].last); }
+      }
+    }
+  }
   /// Cuts back to \p length. \param pinned [units] the path had pinned before
   auto truncate(block_table& t, std::uint32_t length, std::uint32_t pinned, tickets const& last) -> void {
     auto const size = geometry_.blocks(length);
@@ -477,12 +487,22 @@ public:
   auto evict(std::uint32_t blocks) -> std::uint32_t {
     std::uint32_t n = 0;
     for (; n < blocks; ++n) {
-      auto const victim = order_.victim();
+      auto const victim = order_.victim(*this, capacity() + 1, [this](std::uint32_t node) {
+        auto const block = block_id{node - 1};
+        return unreachable(block) && is_idle(block);
+      });
       if (!victim) { break; }
       auto const block = block_id{victim.value() - 1};
       depart(block, place_[block.value()], leave_reason::evicted);
     }
     return n;
+  }
+
+  /// Nobody can find any more what hangs now: it leaves first. Nothing is moved: O(1)
+  auto close_epoch() noexcept -> void {
+    if (by_path_) { return; } // the index closes its roots
+    ++epoch_;
+    order_.sweep_again();
   }
 
   // --- work in flight -----------------------------------------------------------------------------------------------
@@ -548,19 +568,21 @@ public:
     }
     if (by_path_) { return; }
     std::vector<std::uint32_t> idle; // in their order
-    while (auto const victim = order_.victim()) {
+    while (auto const victim = order_.first()) {
       idle.push_back(victim.value() - 1);
       order_.leave(*this, victim);
     }
     for (std::uint32_t b = 0; b < to.size(); ++b) {
       if (!to[b]) { continue; }
       std::swap(users_[b], users_[to[b].value()]);
+      std::swap(hung_in_[b], hung_in_[to[b].value()]);
       place_[to[b].value()] = std::exchange(place_[b], nowhere);
     }
+    if (order_.sweeping()) { order_.sweep_again(); } // blocks may have moved behind the walk
     for (auto const b : idle) {
-      auto const node = node_of(to[b] ? to[b] : block_id{b});
-      order_.create(node, root);
-      order_.enter(*this, node);
+      auto const block = to[b] ? to[b] : block_id{b};
+      order_.policy().create(node_of(block), root);
+      enter_idle(block);
     }
   }
   /// The same for a table.
@@ -578,6 +600,8 @@ public:
       -> std::string;
   /// Hook of a block in the order of idle ones.
   [[nodiscard]] auto hook(node_id node) noexcept -> order_hook& { return hooks_[node.value()]; }
+  /// True while a block stands among those that leave first.
+  [[nodiscard]] auto closed_mark(node_id node) noexcept -> std::uint8_t& { return closed_marks_[node.value()]; }
 
 private:
   static constexpr std::uint32_t nowhere = 0xffff'ffffU;
@@ -692,7 +716,7 @@ private:
       } else {
         --waiting_; // it stays in its queue, which will see that it is held
       }
-      if constexpr (Eviction::counts_uses) { order_.use(node_of(block)); }
+      if constexpr (Eviction::counts_uses) { order_.policy().use(node_of(block)); }
     }
     pool_.hold(block);
   }
@@ -744,11 +768,19 @@ private:
       }
     }
     if (pool_.state(block) == state_type::published) {
-      order_.enter(*this, node_of(block));
+      enter_idle(block);
       ++idle_;
     } else {
       pool_.reclaim(block);
     }
+  }
+  /// What hangs on \p block was found in an older epoch.
+  [[nodiscard]] auto unreachable(block_id block) const noexcept -> bool {
+    return place_[block.value()] != nowhere && hung_in_[block.value()] != epoch_;
+  }
+  auto enter_idle(block_id block) -> void {
+    if (unreachable(block)) { return order_.enter_closed(*this, node_of(block)); }
+    order_.enter(*this, node_of(block));
   }
   auto leave_idle(block_id block) -> void {
     order_.leave(*this, node_of(block));
@@ -794,7 +826,8 @@ private:
     ++published_;
     if (by_path_) { return; }
     place_[block.value()] = at;
-    order_.create(node_of(block), root);
+    hung_in_[block.value()] = epoch_;
+    order_.policy().create(node_of(block), root);
   }
   /// \returns true if nobody holds it
   auto depart(block_id block, std::uint32_t at, [[maybe_unused]] leave_reason why) -> bool {
@@ -839,9 +872,12 @@ private:
   std::vector<std::uint32_t> place_; // [blocks] where a block hangs
   std::vector<std::uint32_t> users_; // [blocks] sequences, not ended, that hold it
   std::vector<order_hook> hooks_;
-  [[no_unique_address]] Eviction order_; // of idle blocks
+  std::vector<std::uint8_t> closed_marks_; // [hooks]
+  std::vector<std::uint32_t> hung_in_;     // [blocks] epoch in which a block arrived where it hangs
+  idle_order<Eviction> order_;             // of idle blocks
   std::vector<block_uses> uses_;
   std::array<queue_type, timelines> queues_{};
+  std::uint32_t epoch_ = 0;
   std::uint32_t idle_ = 0;
   std::uint32_t owed_ = 0;
   std::uint32_t budgets_ = 0;

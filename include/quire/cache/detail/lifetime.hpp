@@ -129,6 +129,7 @@ auto cut(cache_core<Policies>& c, record_of<Policies>& r, std::uint32_t length) 
     if (c.groups[g].shared_end(r.tables[g], length)) { r.path.disown_tail(); }
   }
   r.at.truncate(length);
+  if (length == 0) { r.reuse.exact_from = 0; } // nothing is rebuilt any more: all of it is computed from the beginning
   if (!r.counted) { r.hit = std::min(r.hit, length); } // what is given back before anything is counted was no hit
 }
 
@@ -284,7 +285,8 @@ auto preempt(cache_core<Policies>& c, record_of<Policies>& r) -> expected<preemp
   using event_type = typename cache_core<Policies>::request_event_type;
   std::vector<group_figures> before;
   for (std::size_t g = 0; g < c.groups.size(); ++g) { before.push_back(figures_of(c, g)); }
-  auto const last = r.last;
+  auto last = r.last;
+  for (std::size_t g = 0; g < c.groups.size(); ++g) { c.groups[g].join_uses(r.tables[g], r.path.pinned(), last); }
   auto const open = r.plan_open; // then everything comes back when the plan is committed or dropped
   std::vector<std::uint32_t> at_end(c.groups.size());
   for (std::size_t g = 0; g < c.groups.size() && open; ++g) {
