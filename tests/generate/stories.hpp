@@ -117,8 +117,8 @@ public:
                                    .block_tokens = quire::token_count{block_tokens}}},
         scope{cache.open_scope(quire::compute_identity{some_fields()}, domain_of("reader"))},
         memory{from.file.shape(), cache.figures(quire::group_id{0}).capacity, cache.block_tokens()},
-        attention{attention_over<Attention>(from, memory, cache.figures(quire::group_id{0}).capacity)}, network{from.file, attention},
-        generator{cache, network, how, {}, std::move(drafter)} {}
+        attention{attention_over<Attention>(from, memory, cache.figures(quire::group_id{0}).capacity)},
+        network{from.file, attention}, generator{cache, network, how, {}, std::move(drafter)} {}
   storyteller(storyteller const&) = delete;
 
   auto submit(std::vector<quire::token_id> prompt, std::size_t outputs_wanted,

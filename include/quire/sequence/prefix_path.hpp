@@ -191,7 +191,9 @@ public:
     }
     auto const done = index.publish(pin_, std::span{units_}.subspan(first, end - first));
     pinned_ += done.published.value();
-    if (done.replaced) { return {.first = first, .end = pinned_, .last = unit_origin::idle_twin, .replaced = done.replaced}; }
+    if (done.replaced) {
+      return {.first = first, .end = pinned_, .last = unit_origin::idle_twin, .replaced = done.replaced};
+    }
     if (!done.existing) { return {.first = first, .end = pinned_}; }
     index.drop_unit(std::exchange(units_[pinned_], done.existing));
     ++pinned_;
