@@ -188,7 +188,10 @@ TEST_CASE("B12: two plans at once are refused, not mixed") {
 TEMPLATE_TEST_CASE("B12: the audit names an overwritten published token", "", default_policies, flat) {
   auto e = engine<TestType>{pool_of(8)};
   auto r = e.serve(ascending(6), 4);
-  auto& token = broken_into(e.cache).tokens(r.seq.blocks()[0])[2];
+  auto& index = broken_into(e.cache);
+  auto found = std::vector<unit_id>(1);
+  static_cast<void>(index.match(node_id{0x8000'0000U}, ascending(6), found)); // below the first scope's empty prefix
+  auto& token = index.tokens(found[0])[2];
   auto const right = std::exchange(token, 99);
   auto const broken = e.cache.audit();
   REQUIRE_FALSE(broken.has_value());
@@ -202,7 +205,7 @@ TEMPLATE_TEST_CASE("B12: the audit names a pin that is missing and one that nobo
   auto r = e.serve(ascending(6), 4);
   auto& index = broken_into(e.cache);
   auto const root = e.cache.index().match(node_id{0x8000'0000U}, {}, {}); // the first scope's empty prefix
-  auto out = std::vector<block_id>(2);
+  auto out = std::vector<unit_id>(2);
   auto stolen = index.pin(index.match(root.node, ascending(6), out));
   CHECK_THAT(e.cache.audit().error(), quire_test::ContainsSubstring("busy count differs"));
   index.release(std::move(stolen));
@@ -213,11 +216,12 @@ TEMPLATE_TEST_CASE("B12: the audit names a block that is cached behind the pool'
   auto e = engine<TestType>{pool_of(8)};
   auto r = e.serve(ascending(3), 4);
   auto& index = broken_into(e.cache);
-  auto pin = index.pin(prefix_match{block_count{0}, node_id{0x8000'0000U}, 0});
-  auto const foreign = std::vector{block_id{7}}; // free in the pool
+  auto const root = node_id{0x8000'0000U};
+  auto pin = index.pin(prefix_match{unit_count{0}, root, 0, root});
+  auto const foreign = std::vector{index.take_unit()}; // no group has a block for it
   static_cast<void>(index.publish(pin, foreign));
   index.release(std::move(pin));
-  CHECK_THAT(e.cache.audit().error(), quire_test::ContainsSubstring("block 7: published and indexed disagree"));
+  CHECK_THAT(e.cache.audit().error(), quire_test::ContainsSubstring("lacks a block"));
 }
 
 TEST_CASE("kv_cache: impossible options are refused with what would work") {

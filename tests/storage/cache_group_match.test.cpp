@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Prefix hits over several layer groups: a shrinking fixed point, what eviction takes from whom, and what stays.
+#include <quire/cache/detail/admitter.hpp>
+#include <quire/cache/detail/audit.hpp>
 #include <quire/cache/detail/cache_core.hpp>
+#include <quire/cache/detail/lifetime.hpp>
+#include <quire/cache/detail/stepper.hpp>
+#include <quire/cache/policies.hpp>
 #include <quire/model/retention.hpp>
 
 #include "storage/group_fixture.hpp"
@@ -79,57 +84,53 @@ void all_subsets(std::vector<cache_group> const& windows, std::uint32_t unit, st
   auto const cached = ascending(std::size_t{lead_blocks} * unit);
   auto const longer = joined(cached, {-1});
   auto const cached_tokens = static_cast<std::uint32_t>(cached.size());
-  // Hooks at lead block u: the blocks of a group that end there. One choice per group and lead block with any.
-  auto choices = std::vector<std::pair<std::size_t, std::uint32_t>>{};
+  auto whole = unit; // [tokens] of a unit: where blocks of all groups end together
+  for (auto const& w : windows) { whole = std::lcm(whole, w.block_tokens.value()); }
+  auto choices = std::vector<std::pair<std::size_t, std::uint32_t>>{}; // a group, and a unit on which its blocks hang
   for (std::size_t g = 0; g < windows.size(); ++g) {
-    for (std::uint32_t u = 0; u < lead_blocks; ++u) {
-      auto const block = windows[g].block_tokens.value();
-      if ((u + 1) * unit / block > u * unit / block) { choices.emplace_back(g, u); }
-    }
+    for (std::uint32_t u = 0; u < cached_tokens / whole; ++u) { choices.emplace_back(g, u); }
   }
   REQUIRE(choices.size() <= 10);
   for (std::uint32_t subset = 0; subset < (1U << choices.size()); ++subset) {
-    auto c = core{block_count{64}, groups_of(64, groups, unit), {}, {}};
-    auto const scope = c.open_scope(compute_identity{some_fields()}, domain_of("a"));
-    auto const admit = [&](text const& prompt) -> expected<core::record_type*, refusal> {
+    auto c = core{groups_of(64, groups, unit), {}, {}, {}};
+    auto const audit = [&] { return detail::auditor<default_policies>{c}.first_broken(); };
+    auto const scope = c.scopes.open(scope_key{digest_scheme::of<xxh3_128_digest>(), token_count{unit},
+                                               compute_identity{some_fields()}, domain_of("a")});
+    auto const admit = [&](text const& prompt) {
       auto wanted = admit_request{};
       wanted.scope = scope;
       wanted.prompt = prompt;
       wanted.max_output = token_count{1};
-      return c.admit(wanted);
+      return detail::admitter<default_policies>{c}.admit(wanted).value();
     };
-    auto* const writer = admit(cached).value();
-    struct item {
-      core::record_type* record;
-      std::uint32_t tokens;
-      std::span<token_id const> ids;
-      bool loaded = false;
-    };
-    auto const all = item{writer, cached_tokens, cached};
-    auto* const slot = c.plan(1, [&](std::size_t) { return all; }, timeline_id{0}).value();
-    static_cast<void>(c.launch(*slot));
-    REQUIRE(c.commit(*slot, {}));
-    auto const lead = std::vector<block_id>(writer->state.table.blocks().begin(), writer->state.table.blocks().end());
-    REQUIRE(c.end(*writer, core::request_event_type::finish).has_value());
+    auto* const writer = admit(cached);
+    auto steps = detail::stepper<default_policies>{c};
+    auto* const slot = steps.begin(timeline_id{0}).value();
+    REQUIRE(steps.try_add(*slot, {writer, cached_tokens, cached, false, 0}).status == errc::ok);
+    static_cast<void>(steps.launch(*slot));
+    REQUIRE(steps.commit(*slot, {}));
+    auto const units = std::vector<unit_id>(writer->path.units().begin(), writer->path.units().end());
+    REQUIRE(detail::end(c, *writer, core::request_event_type::finish).has_value());
     auto there = std::vector<std::vector<bool>>{};
     for (auto const& w : windows) { there.emplace_back(cached.size() / w.block_tokens.value(), true); }
     for (std::size_t i = 0; i < choices.size(); ++i) {
       if (((subset >> i) & 1U) != 0) { continue; }
       auto const [g, u] = choices[i];
-      const_cast<core::window_type&>(c.window(g)).unhang(lead[u]);
+      static_cast<void>(c.groups[g + 1].depart(units[u], detail::leave_reason::evicted));
       auto const block = windows[g].block_tokens.value();
-      for (auto j = u * unit / block; j < (u + 1) * unit / block; ++j) { there[g][j] = false; }
+      for (auto j = u * whole / block; j < (u + 1) * whole / block; ++j) { there[g][j] = false; }
     }
     CAPTURE(subset, unit);
-    REQUIRE(c.audit() == "");
+    REQUIRE(audit() == "");
     auto const expected = longest_by_definition(cached_tokens + 1, cached_tokens, unit, windows, there);
-    auto* const behind = admit(longer).value();
-    REQUIRE(behind->attached == expected);
-    REQUIRE(c.end(*behind, core::request_event_type::finish).has_value());
-    auto const whole = longest_by_definition(cached_tokens, cached_tokens, unit, windows, there);
-    auto* const again = admit(cached).value();
-    REQUIRE(again->attached == std::min(whole, cached_tokens - 1));
-    REQUIRE(c.audit() == "");
+    auto* const behind = admit(longer);
+    REQUIRE(behind->at.committed == expected);
+    REQUIRE(detail::end(c, *behind, core::request_event_type::finish).has_value());
+    auto const all = longest_by_definition(cached_tokens, cached_tokens, unit, windows, there);
+    auto* const again = admit(cached);
+    REQUIRE(again->at.committed == std::min(all, cached_tokens - 1));
+    REQUIRE(audit() == "");
+    REQUIRE(detail::end(c, *again, core::request_event_type::finish).has_value());
   }
 }
 } // namespace

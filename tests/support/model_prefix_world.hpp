@@ -333,11 +333,24 @@ private:
     auto const result = index_.publish(h.pin, units);
     auto const n = std::size_t{result.published.value()};
     toy_check(n <= units.size(), "published more than there was");
-    for (std::size_t i = 0; i < n; ++i) {
+    auto const fresh = n - (result.replaced ? 1U : 0U);
+    for (std::size_t i = 0; i < fresh; ++i) {
       h.p.push_back(symbols[i]);
       toy_check(!model_.has(h.p), "published what was there");
       model_.publish(h.p, units[i].value(), h.owned, i == 0);
       h.owned = true;
+    }
+    if (result.replaced) { // an equal unit that nobody used gave its place
+      h.p.push_back(symbols[fresh]);
+      toy_check(model_.has(h.p), "replaced what is not there");
+      auto& twin = model_.at(h.p);
+      toy_check(result.replaced.value() == twin.unit, "replaced another unit");
+      toy_check(twin.pins == 0, "replaced what is in use");
+      twin.unit = units[fresh].value();
+      ++twin.pins;
+      h.owned = false;
+      ++coverage_["existing idle"];
+      return n;
     }
     if (!result.existing) {
       toy_check(n == units.size(), "stopped without reason");
@@ -347,11 +360,11 @@ private:
     toy_check(model_.has(h.p), "found what is not there");
     auto& twin = model_.at(h.p);
     toy_check(result.existing.value() == twin.unit, "found another unit");
-    toy_check(result.idle == (twin.pins == 0), "idle, or not, without reason");
+    toy_check(twin.pins > 0, "moved onto what nobody uses");
     ++twin.pins;
     h.owned = false;
     index_.drop_unit(units[n]);
-    ++coverage_[result.idle ? "existing idle" : "existing"];
+    ++coverage_["existing"];
     return n + 1;
   }
   void release(std::size_t which) {
