@@ -212,7 +212,7 @@ TEST_CASE("S18: a step that is dropped after its launch gives back blocks that i
   w.drop(reader);
 }
 
-TEST_CASE("S18: the source of a copy is kept until the copy is done") {
+TEST_CASE("S18: a block group keeps the source of a copy until the copy is done") {
   for (auto const& keeps : {retention::full(), window(8)}) {
     auto w = workshop{keeps};
     auto h = holder{};

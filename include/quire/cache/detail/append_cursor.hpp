@@ -13,6 +13,9 @@
 /// A step inside a block goes through three loops: `plan_cursors` (may it?), `launch_cursors` (rows), `commit_cursor` (the
 /// token). At the end of a block, or of anything that the cursor knows, `leave_cursor` settles and opens it anew.
 
+#include "quire/cache/cache_options.hpp"
+#include "quire/cache/step.hpp"
+#include "quire/core/errc.hpp"
 #include <quire/cache/detail/cache_core.hpp>
 #include <quire/cache/detail/settle.hpp>
 #include <quire/core/types.hpp>
@@ -20,7 +23,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <span>
 
 namespace quire::detail {
 

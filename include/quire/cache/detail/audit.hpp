@@ -4,6 +4,7 @@
 /// \file
 /// Proving every invariant of a cache: everything is counted anew from the tables and paths of all sequences.
 
+#include "quire/cache/detail/step_slot.hpp"
 #include <quire/block/no_allocation.hpp>
 #include <quire/cache/admission.hpp>
 #include <quire/cache/detail/cache_core.hpp>

@@ -7,7 +7,6 @@
 /// A plan *expects* rows, which takes memory; a launch *adds* them, which takes none. Row i of a step is item i. If the same sequence sat in row i of this buffer's last view, only its new blocks are
 /// written; otherwise the row is rewritten. Whatever changes is listed, so that a device copy is patched and not re-sent.
 
-#include <quire/core/types.hpp>
 #include <quire/sequence/block_geometry.hpp>
 #include <quire/sequence/block_table.hpp>
 #include <quire/view/batch_view.hpp>

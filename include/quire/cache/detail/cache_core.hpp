@@ -16,6 +16,8 @@
 ///   audit.hpp · timeline_loss.hpp · compact.hpp
 /// ```
 
+#include "quire/prefix/node_id.hpp"
+#include "quire/cache/detail/batch_rows.hpp"
 #include <quire/block/block_pool.hpp>
 #include <quire/cache/cache_options.hpp>
 #include <quire/cache/detail/block_group.hpp>
@@ -29,11 +31,6 @@
 #include <quire/cache/scope_table.hpp>
 #include <quire/core/config_error.hpp>
 #include <quire/core/types.hpp>
-#include <quire/identity/compute_identity.hpp>
-#include <quire/identity/digest_scheme.hpp>
-#include <quire/identity/scope_key.hpp>
-#include <quire/identity/sharing_domain.hpp>
-#include <quire/observe/cache_statistics.hpp>
 #include <quire/observe/counting_observer.hpp>
 #include <quire/observe/events.hpp>
 #include <quire/observe/null_observer.hpp>
@@ -105,7 +102,7 @@ struct cache_core {
   [[nodiscard]] auto unit() const noexcept -> block_geometry const& { return groups.unit(); }
   /// [tokens] that a step may add to a sequence.
   [[nodiscard]] auto append_limit() const noexcept -> std::uint32_t {
-    return bounded && options.max_append != token_count{} ? options.max_append.value() : max_positions;
+    return bounded_ && options.max_append != token_count{} ? options.max_append.value() : max_positions;
   }
   /// What a step of \p q positions would be to the groups.
   [[nodiscard]] auto request_of(record_type const& record, std::uint32_t q) const -> append_request {
@@ -268,7 +265,7 @@ struct cache_core {
   }
 
 private:
-  bool bounded = false; // some group gives blocks up
+  bool bounded_ = false; // some group gives blocks up
 
   cache_core(cache_options const& given, group_layout const& layout, digest_type digest,
              typename Policies::admission admit, observer_type observer)
@@ -276,7 +273,7 @@ private:
         index{groups.units(), token_count{layout.unit}, digest}, registry{options.max_sequences.value(), groups.size()},
         pins{clock}, admission{std::move(admit)}, watcher{std::move(observer)}, columns(groups.size(), 1),
         found_idle(groups.size()), returned(groups.layer_groups()) {
-    bounded = std::any_of(groups.begin(), groups.end(), [](auto const& group) { return !group.by_path(); });
+    bounded_ = std::any_of(groups.begin(), groups.end(), [](auto const& group) { return !group.by_path(); });
     for (auto i = options.batch_buffers; i > 0; --i) {
       auto& slot = slots.emplace_back();
       slot.items.reserve(options.max_rows.value());
@@ -292,7 +289,7 @@ private:
     if (options.groups.empty()) { options.groups.emplace_back(); }
     reserve_pins();
   }
-  static auto checked(cache_options const& given) -> cache_options const& {
+  static auto checked(cache_options given) -> cache_options {
     auto const at_least_one = [](std::uint32_t n, char const* what) {
       if (n == 0) { throw config_error{std::string{"kv_cache: "} + what + " is 0, it must be at least 1"}; }
     };
