@@ -65,6 +65,8 @@ if(Python3_FOUND)
   set_tests_properties(static/cases PROPERTIES LABELS static)
   add_test(NAME static/demo_arguments COMMAND Python3::Interpreter "${PROJECT_SOURCE_DIR}/tests/check_demo.py")
   set_tests_properties(static/demo_arguments PROPERTIES LABELS static TIMEOUT 120)
+  add_test(NAME static/test_targets COMMAND Python3::Interpreter "${PROJECT_SOURCE_DIR}/tests/check_test_targets.py")
+  set_tests_properties(static/test_targets PROPERTIES LABELS static TIMEOUT 120)
 endif()
 
 # Consumers: another project uses quire by find_package and by add_subdirectory, and a wrong version is refused.

@@ -6,7 +6,7 @@ A bug is a block of lines, separated from the next by a blank line:
 
     # forgotten decrement
     file: include/quire/block/block_pool.hpp
-    tu: tests/storage/block_pool.test.cpp
+    tu: tests/storage/block/block_pool.test.cpp
     test: S24: the last release frees the block
     - --holders_[index];
     + ;

@@ -168,15 +168,14 @@ public:
     fields.conditions = external_conditions::of(digest);
     auto const scope = cache.open_scope(compute_identity{fields}, quire_test::domain_of("t"));
     s->seq = cache.admit({.scope = scope, .prompt = tokens, .max_output = token_count{1}}).value();
-    auto item = kv_cache<>::step_item{s->seq, std::span{tokens}.subspan(s->seq.length().value())};
-    if (std::size_t{s->seq.shared_blocks().value()} * 4 == tokens.size()) {
-      item.source = step_source::load;
-    } // all of it lies there
+    auto const all_there = std::size_t{s->seq.shared_blocks().value()} * 4 == tokens.size();
+    auto const missing = std::span{tokens}.subspan(s->seq.length().value());
+    auto const item = kv_cache<>::step_item{s->seq, missing, all_there ? step_source::load : step_source::compute};
     auto plan = cache.plan_step({&item, 1}).value();
     REQUIRE(bytes.backend.run(plan.launch()).has_value());
     if (plan.view().slot[0] >= 0) {
       ++encoder_runs;
-      auto const from = item.ids.data() - tokens.data();
+      auto const from = missing.data() - tokens.data();
       auto encoded = weights_->encode(tokens);
       encoded.erase(encoded.begin(), encoded.begin() + from * static_cast<std::ptrdiff_t>(width));
       auto const key = weights_->rows_of(weights_->cross_k, encoded);

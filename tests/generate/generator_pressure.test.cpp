@@ -42,7 +42,7 @@ TEST_CASE("S25: cancel and time-out at any point free everything, and neighbours
       s.check_output(keeps);
       s.check_output(ends); // what it had said was right
       CHECK(s.cache.live_sequences() == sequence_count{0});
-      CHECK(s.cache.promised_blocks() == block_count{0});
+      CHECK(s.cache.figures(group_id{0}).promised == block_count{0});
       CHECK_FALSE(s.generator.cancel(keeps));
     }
   }

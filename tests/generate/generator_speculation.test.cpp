@@ -125,7 +125,7 @@ TEST_CASE("B6: a step of n positions cut off by n leaves the sequence as it was,
     auto const resolved = seq.resolved();
     auto const shared = seq.shared_blocks();
     auto const blocks = std::vector<block_id>(seq.blocks().begin(), seq.blocks().end());
-    auto const available = s.cache.available_blocks();
+    auto const available = s.cache.figures(group_id{0}).available;
     feed(ascending(n, 30), false);
     CHECK(seq.length() == length + tokens(n));
     CHECK(s.cache.drop_last(seq, tokens(6 + n + 1)).error() == errc::out_of_range);
@@ -135,7 +135,7 @@ TEST_CASE("B6: a step of n positions cut off by n leaves the sequence as it was,
     CHECK(seq.resolved() == resolved);
     CHECK(seq.shared_blocks() == shared);
     CHECK(std::vector<block_id>(seq.blocks().begin(), seq.blocks().end()) == blocks);
-    CHECK(s.cache.available_blocks() == available);
+    CHECK(s.cache.figures(group_id{0}).available == available);
     s.check();
     feed({7}, true); // what follows reads the bytes of before
     auto whole = prompt;

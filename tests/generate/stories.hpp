@@ -116,8 +116,8 @@ public:
         cache{quire::cache_options{.blocks = quire::block_count{blocks != 0 ? blocks : 4096 / block_tokens},
                                    .block_tokens = quire::token_count{block_tokens}}},
         scope{cache.open_scope(quire::compute_identity{some_fields()}, domain_of("reader"))},
-        memory{from.file.shape(), cache.capacity(), cache.block_tokens()},
-        attention{attention_over<Attention>(from, memory, cache.capacity())}, network{from.file, attention},
+        memory{from.file.shape(), cache.figures(quire::group_id{0}).capacity, cache.block_tokens()},
+        attention{attention_over<Attention>(from, memory, cache.figures(quire::group_id{0}).capacity)}, network{from.file, attention},
         generator{cache, network, how, {}, std::move(drafter)} {}
   storyteller(storyteller const&) = delete;
 

@@ -5,7 +5,6 @@
 #include <quire/core/types.hpp>
 #include <quire/model/presets.hpp>
 #include <quire/model/retention.hpp>
-#include <quire/sequence/sliding_window_residency.hpp>
 
 #include "isolation/identity_fixtures.hpp"
 #include "storage/storage_fixture.hpp"
@@ -195,15 +194,11 @@ TEST_CASE("S28: a cache for Gemma-3-27B rebuilds 52 * 1023 positions", "[cache][
   CHECK(options.rebuild == token_count{52 * 1023});
 }
 
-namespace {
-struct window_policies : quire::default_policies {
-  using residency = quire::sliding_window_residency<3>;
-};
-} // namespace
-
-TEST_CASE("S44: the residency policy is what the only group of a cache keeps", "[cache][groups]") {
-  auto cache = quire::kv_cache<window_policies>{
-      quire::cache_options{.blocks = quire::block_count{8}, .block_tokens = token_count{2}}};
+TEST_CASE("S44: a retention is what the only group of a cache keeps", "[cache][groups]") {
+  auto options = quire::cache_options{.blocks = quire::block_count{8}, .block_tokens = token_count{2}};
+  options.groups = {
+      {.keeps = retention::sliding_window(token_count{3}), .blocks = {}, .block_tokens = {}, .block_bytes = {}}};
+  auto cache = quire::kv_cache<>{options};
   auto const scope = cache.open_scope(quire::compute_identity{quire_test::some_fields()}, quire_test::domain_of("a"));
   auto const prompt = ascending(7);
   auto const s = cache.admit({.scope = scope, .prompt = prompt, .max_output = token_count{1}});

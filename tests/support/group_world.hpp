@@ -291,6 +291,7 @@ private:
         seen["in flight beside a lost one"] += !lost[u] && !queue_[u].empty() ? 1U : 0U;
         if (!lost[u]) { continue; }
         for (auto const& work : queue_[u]) {
+          if (held_back(work)) { break; } // work that waits for others never begins any more
           auto const writes = writes_of(work.actions, work.views);
           zombies_.insert(zombies_.end(), writes.begin(), writes.end());
           zombies_.insert(zombies_.end(), work.garbage.begin(), work.garbage.end());
@@ -311,6 +312,12 @@ private:
         s.length = length;
       }
     }
+  }
+  /// True if \p work waits for what has not come yet.
+  [[nodiscard]] auto held_back(job const& work) const -> bool {
+    return std::any_of(work.actions.begin(), work.actions.end(), [&](auto const& a) {
+      return a.kind == quire::action_kind::wait && done_[a.timeline.value()] < a.until.value();
+    });
   }
   /// True if a job of timeline \p u waits for what a lost one has not finished.
   [[nodiscard]] auto waits_for(std::size_t u, std::array<bool, timelines> const& lost) const -> bool {

@@ -11,9 +11,9 @@ namespace quire {
 
 /// What a cache has to know of a layer group (S29). Its number is its place in `cache_options::groups`.
 struct cache_group {
-  retention keeps{};          ///< What stays. All groups that keep everything share one table.
+  retention keeps{};          ///< What stays. Groups that keep everything in blocks of one size share one table.
   block_count blocks{};       ///< [blocks] in its pool; 0 = as many as `cache_options::blocks`.
-  token_count block_tokens{}; ///< [tokens] per block; 0 = `cache_options::block_tokens`, which a full group must use.
+  token_count block_tokens{}; ///< [tokens] per block; 0 = `cache_options::block_tokens`.
   byte_count block_bytes{};   ///< [bytes] of a block over all layers of the group; needed where groups share memory.
 
   /// Same group.

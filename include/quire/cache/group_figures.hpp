@@ -16,7 +16,7 @@ struct group_figures {
   block_count evictable{}; ///< Hold matchable content which nobody uses.
   block_count available{}; ///< What a plan could have now: free + evictable − reserved.
   block_count reserved{};  ///< Will be taken by the plan that is not launched.
-  block_count promised{};  ///< Owed to admitted sequences beyond that.
+  block_count promised{};  ///< Owed to admitted sequences beyond what is reserved.
   block_count published{}; ///< Can be matched, evictable ones included.
   block_count waiting{};   ///< Nobody holds them, and work in flight may still use them: they come back with a ticket.
   block_count draining{};  ///< Only ended or cut sequences keep them, until a ticket: then they are evictable.

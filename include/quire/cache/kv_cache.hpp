@@ -154,7 +154,7 @@ public:
   }
 
   /// Opens the scope of everything computed under \p identity and shared within \p domain; equal arguments give the same
-  /// scope. \complexity O(scopes), cold path. \source S33, S36
+  /// scope. \throws std::bad_alloc with nothing opened. \complexity O(key) on average. \source S33, S36
   [[nodiscard]] auto open_scope(compute_identity const& identity, sharing_domain const& domain) -> scope_number {
     guard const hold{*state_};
     auto& core = state_->core;
@@ -250,7 +250,7 @@ public:
 
   /// Cuts a sequence back to its first \p length positions; what is shared stays shared. Length 0 empties it.
   /// \errors errc::out_of_range beyond the length; errc::plan_open; errc::no_blocks if what is cut off stays in use by others
-  /// and the budget that it opens again does not fit beside what is promised. Nothing has changed then. \source B6; case 117
+  /// and the budget that it opens again does not fit beside what is promised. Nothing has changed then. \source B6
   [[nodiscard]] auto truncate(sequence const& s, token_count length) -> expected<void> {
     auto& record = checked(s);
     guard const hold{*state_};
@@ -272,7 +272,7 @@ public:
     return truncate(s, s.length() - count);
   }
 
-  /// Ends a request that is done. Legal in every state of a live request (case 42). \complexity O(nodes + private blocks)
+  /// Ends a request that is done. Legal in every state of a live request. \complexity O(nodes + private blocks)
   auto release(sequence&& s) -> void { end(std::move(s), end_event::finish); }
   /// Ends a request whose client gave up.
   auto cancel(sequence&& s) -> void { end(std::move(s), end_event::cancel); }
@@ -280,7 +280,8 @@ public:
   auto time_out(sequence&& s) -> void { end(std::move(s), end_event::time_out); }
   /// Takes a request's blocks away for others. It resumes by `admit` with all its tokens and `resumed` set, so that what
   /// it finds of its own work is not counted as a hit. \returns what comes back now, and what after which tickets.
-  /// \errors errc::illegal_transition if nothing is computed yet; the handle stays usable then. \source S24; case 131
+  /// \errors errc::illegal_transition if nothing is computed yet; the handle stays usable then.
+  /// \throws std::bad_alloc. \complexity as `release`, and `figures` twice. \source S24
   [[nodiscard]] auto preempt(sequence& s) -> expected<preemption> {
     auto& record = checked(s);
     guard const hold{*state_};
@@ -295,7 +296,7 @@ public:
     state_->core.reclaim();
   }
   /// Makes everything cached unreachable at once, because the weights changed: O(1), cannot fail. Work of the old epoch
-  /// never publishes. \source S35; cases 17, 18
+  /// never publishes, and what it left behind is evicted before anything else. \source S35
   auto advance_epoch(running_requests rule) -> void {
     guard const hold{*state_};
     auto& core = state_->core;
@@ -335,7 +336,8 @@ public:
     out.hash_collisions = state_->core.index.hash_collisions();
     return out;
   }
-  /// Where the blocks of layer group \p group are. \throws std::bad_alloc if pins of ended sequences wait for tickets
+  /// Where the blocks of layer group \p group are. \complexity O(1), and one walk over the index while pins of ended
+  /// sequences wait for tickets, for which it may throw std::bad_alloc
   [[nodiscard]] auto figures(group_id group) const -> group_figures {
     return detail::figures_of(state_->core, state_->core.groups.part_of(group));
   }
@@ -348,7 +350,7 @@ public:
     return token_count{state_->core.groups[state_->core.groups.part_of(group)].geometry().block_tokens()};
   }
   /// [tokens] of the smallest prefix that can be found again, and what every hit is a multiple of (less the last position of a
-  /// whole prompt, S22): the least common multiple of the groups' block sizes. \source S29; case 59
+  /// whole prompt, S22): the least common multiple of the groups' block sizes. \source S29
   [[nodiscard]] auto reuse_alignment() const -> token_count { return token_count{state_->core.unit().block_tokens()}; }
   /// [tokens] that one step may add to a sequence, within its budget.
   [[nodiscard]] auto append_limit() const -> token_count { return token_count{state_->core.append_limit()}; }

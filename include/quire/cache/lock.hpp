@@ -10,7 +10,7 @@
 namespace quire {
 
 /// What `std::mutex` offers: every call that changes a cache, and `audit` and `statistics`, hold the lock from start to end.
-/// Getters of handles and figures such as `figures()` read one number without it: call them from the thread that steps.
+/// Getters of handles, `figures` and `block_state_of` read without it: call them from the thread that steps.
 template <class L>
 concept lock_policy = std::default_initializable<L> && requires(L lock) {
   { lock.lock() } -> std::same_as<void>;

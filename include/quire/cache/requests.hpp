@@ -14,7 +14,7 @@ namespace quire {
 /// What a request may take from and give to the prefix index.
 enum class reuse_rule : std::uint8_t {
   read_and_write, ///< Attach what is there, publish what is new.
-  write_only,     ///< Compute every position (the caller needs all outputs, case 129), publish what is new.
+  write_only,     ///< Compute every position (the caller needs all outputs), publish what is new.
   none,           ///< Neither.
 };
 
@@ -34,7 +34,7 @@ struct admit_request {
   token_count draft{};                           ///< Speculative positions beyond that (B6).
   reuse_rule reuse = reuse_rule::read_and_write; ///< What it shares.
   publish_rule publish = publish_rule::all;      ///< What it gives; nothing anyway with `reuse_rule::none`.
-  bool resumed = false;                          ///< It was preempted before: what it finds is its own work (case 131).
+  bool resumed = false;                          ///< It was preempted before: what it finds is its own work.
 };
 
 } // namespace quire

@@ -30,7 +30,7 @@ enum class errc : std::uint8_t {
   stale,              ///< The sequence ended while its plan was open; nothing was published.
   stale_epoch,        ///< The weights changed after the sequence was admitted; it must restart.
   out_of_range,       ///< A position or length outside the sequence.
-  other_tokens,       ///< Positions that are computed again, to rebuild windows, got other tokens than the prompt's.
+  other_tokens,       ///< Positions that are stored already got other tokens than the stored ones.
   unresolved,         ///< Positions whose tokens are not known yet stand in the way.
   not_resident,       ///< The positions needed are no longer in the cache.
   illegal_transition, ///< The life-cycle table has no such edge (S25).

@@ -49,9 +49,9 @@ struct cache_statistics {
   std::uint64_t recomputed_tokens = 0;
   /// [tokens] computed behind the prompt.
   std::uint64_t output_tokens = 0;
-  /// [blocks] that became matchable.
+  /// [blocks of a unit] that became matchable.
   std::uint64_t published_blocks = 0;
-  /// [blocks] that existed already when they would have been published.
+  /// [blocks of a unit] that existed already when they would have been published.
   std::uint64_t duplicate_blocks = 0;
   /// [blocks] evicted.
   std::uint64_t evicted_blocks = 0;

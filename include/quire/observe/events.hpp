@@ -20,7 +20,7 @@ struct admit_event {
   token_count prompt = {};
   /// [tokens] attached from the cache, at most `prompt` - 1.
   token_count attached = {};
-  /// [blocks] promised to the sequence beyond the attached ones.
+  /// [blocks of a unit] promised to the sequence beyond the attached ones.
   block_count promised = {};
   /// True if the sequence ran before and was preempted.
   bool resumed = false;
@@ -73,16 +73,17 @@ struct publish_event {
   scope_number scope = {};
   /// Who computed them.
   sequence_number sequence = {};
-  /// [blocks] that became matchable.
+  /// [blocks of a unit] that became matchable.
   block_count blocks = {};
-  /// [blocks] that existed already, so that the sequence kept its own private.
+  /// [blocks of a unit] that existed already: the sequence goes on with them and has given its own up, or, where nobody used
+  /// them, its own have taken their place.
   block_count duplicates = {};
 };
 
-/// Idle published blocks were evicted; final, so not before the launch of the plan that needed them. It names the scope
-/// that lost them, not the one that needed room: neither may learn of the other (S37).
+/// Idle published blocks were evicted; final, so not before the launch of the plan that needed them (or, where groups share
+/// one memory, when room is looked for). It does not name the scope that needed room: neither may learn of the other (S37).
 struct evict_event {
-  /// Scope that can no longer match them; `none()` where the victims of one step come from several (S37).
+  /// `none()`: the victims of one step may come from several scopes (S37).
   scope_number scope = {};
   /// Layer group they belonged to.
   group_id group = {};
@@ -98,9 +99,9 @@ struct release_event {
   sequence_number sequence = {};
   /// [tokens] committed at the end.
   token_count length = {};
-  /// [blocks] that were private and return to the pool.
+  /// [blocks of a unit] that were private and return to the pool.
   block_count returned = {};
-  /// [blocks] that stay matchable.
+  /// [blocks of a unit] that stay matchable.
   block_count kept = {};
   /// True if the sequence will come back (S24).
   bool preempted = false;

@@ -37,7 +37,7 @@
 
 namespace quire {
 
-/// One node per block, found by chained digest. Models `prefix_index`.
+/// One node per unit, found by chained digest. Models `prefix_index`.
 /// \tparam Eviction models `eviction_policy`. \tparam Digest models `digest_policy`.
 template <class Eviction, class Digest>
 class flat_index : private pin_maker {

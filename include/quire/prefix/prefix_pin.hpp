@@ -13,7 +13,7 @@
 namespace quire {
 
 /// The longest resident prefix of a prompt. Only a number until it is pinned: any change of the index may
-/// invalidate it (case 31), so pin it in the same breath.
+/// invalidate it, so pin it in the same breath.
 struct prefix_match {
   unit_count units;         ///< Units found from the start of the prompt.
   node_id node;             ///< Node that holds the last of them; the root if none.

@@ -20,7 +20,7 @@
 namespace quire {
 
 /// A request's page table T in one layer group, and what the group's accounts know of it. Logical block j lies in physical
-/// block T[j]; logical positions never derive from block numbers. Plain data; `layer_group` keeps its invariants.
+/// block T[j]; logical positions never derive from block numbers. Plain data; a cache's block group keeps its invariants.
 struct block_table {
   std::int64_t slot_shift = 0;    ///< [slots] slot − position in the block at hand, for the append cursor.
   std::uint64_t version = 0;      ///< Unique; 0 = entries that views show have changed other than at the ends.

@@ -224,7 +224,7 @@ public:
                                 : 0U;
   }
   /// Cuts back to the first \p units units. Nothing unpublishes: what was shared stays shared.
-  /// \returns a pin to give back, empty if none is. \pre no plan is open. \source B6; cases 79, 117
+  /// \returns a pin to give back, empty if none is. \pre no plan is open. \source B6
   template <class Index>
   [[nodiscard]] auto truncate(Index& index, std::uint32_t units) -> prefix_pin {
     for (auto u = std::max(units, pinned_); u < size(); ++u) { index.drop_unit(units_[u]); }

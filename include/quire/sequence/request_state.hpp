@@ -12,7 +12,7 @@
 ///     finished | cancelled | timed_out | failed  ──release──▶ released
 /// ```
 ///
-/// Cancel and time-out are legal wherever the request is alive and take the same release path (case 42).
+/// Cancel and time-out are legal wherever the request is alive and take the same release path.
 
 #include <quire/core/transition_table.hpp>
 #include <quire/sequence/concepts.hpp>

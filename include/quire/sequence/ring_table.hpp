@@ -44,7 +44,7 @@ class ring_table {
 public:
   /// An empty ring. \param ring a retention of kind ring \param block_tokens [tokens] per block \param blocks physical blocks
   /// of its slots, in the order of slots
-  /// \throws config_error unless it is a ring and the blocks hold its slots (case 65: or reads leave the table)
+  /// \throws config_error unless it is a ring and the blocks hold its slots: or reads leave the table
   ring_table(retention const& ring, token_count block_tokens, std::span<block_id const> blocks)
       : ring_{ring}, geometry_{block_tokens}, blocks_(blocks.begin(), blocks.end()) {
     if (ring.kind != retention_kind::ring) {
@@ -87,7 +87,7 @@ public:
   /// Takes slots for the next positions of one step. The keys they held count as gone from now on, and are again there after
   /// `drop` unless the step was launched.
   /// \param wanted [tokens] at least 1 \returns the first of the wanted positions, at most `append_limit()`: the rest is another
-  ///   step's \errors errc::zero_tokens; errc::plan_open if an append is open \complexity O(wanted) \source S30; case 62
+  ///   step's \errors errc::zero_tokens; errc::plan_open if an append is open \complexity O(wanted) \source S30
   [[nodiscard]] auto append(token_count wanted) -> expected<position_interval> {
     if (wanted == token_count{}) { return refuse(errc::zero_tokens); }
     if (open()) { return refuse(errc::plan_open); }
@@ -119,7 +119,7 @@ public:
   }
 
   /// Where the sequence could go on if it went back to \p target: there, or at the first later position whose query still finds
-  /// all it sees. \errors errc::out_of_range behind the length; errc::plan_open \complexity O(1) \source S30; cases 64, 81
+  /// all it sees. \errors errc::out_of_range behind the length; errc::plan_open \complexity O(1) \source S30
   [[nodiscard]] auto earliest_resumable(token_pos target) const -> expected<token_pos> {
     if (open()) { return refuse(errc::plan_open); }
     if (target > present_.end) { return refuse(errc::out_of_range); }
@@ -129,7 +129,7 @@ public:
   }
   /// Goes back to \p target, or to the earliest resumable position behind it. Position 0 can always be reached.
   /// \returns where it goes on: compare it with \p target \errors as `earliest_resumable`; nothing has changed then
-  /// \complexity O(positions given up, at most capacity) \source S30; case 64
+  /// \complexity O(positions given up, at most capacity) \source S30
   [[nodiscard]] auto rewind(token_pos target) -> expected<token_pos> {
     auto const to = earliest_resumable(target);
     if (!to) { return to; }

@@ -81,6 +81,13 @@ TEST_CASE("S26: a step that is undone gives its blocks back, and its copy") {
     CHECK(entries(reader.t) == before);
     CHECK(w.group.free() == 14);
     w.check({&h, &reader});
+    w.take(h, 10); // what was taken last returns first, so that it is taken in the same order again
+    auto const taken = entries(h.t);
+    w.group.give_back(h.t, 2, {});
+    w.take(h, 10);
+    CHECK(entries(h.t) == taken);
+    w.group.give_back(h.t, 2, {});
+    w.check({&h, &reader});
     w.append(reader, 1); // and done after all
     CHECK(reader.t.blocks[1] != h.t.blocks[1]);
     CHECK(w.group.pool().holders(h.t.blocks[1]) == 1);

@@ -277,6 +277,27 @@ TEST_CASE("S18: a lost device takes the blocks that it may still write, and no o
   w.check({});
 }
 
+TEST_CASE("S18: what a dropped step may still write is lost with its device, although nothing of it counts") {
+  auto w = workshop{window(8)};
+  auto h = holder{};
+  w.begin(h);
+  w.append(h, 6);
+  auto const a = w.request(h, 1); // into the partial block
+  w.take(h, 1);
+  h.last[0] = issue(w, t0);
+  w.group.note_writes(h.t, a, h.last);
+  w.group.give_back(h.t, 2, h.last);
+  w.group.doom(0);
+  CHECK_FALSE(w.group.doomed(h.t.blocks[0]));
+  CHECK(w.group.doomed(h.t.blocks[1]));
+  w.check({&h});
+  w.clock.abandon(0, w.clock.issued(t0));
+  w.drop(h);
+  CHECK(w.group.lost() == 1);
+  CHECK(w.group.free() == 15);
+  w.check({});
+}
+
 TEST_CASE("S18: kept by path, the units of what a lost device may write are told, and leave with their blocks") {
   for (auto const per_unit : {1U, 2U}) {
     auto w = workshop{retention::full(), {.blocks = 16, .block_tokens = 4, .per_unit = per_unit, .units = 4}};

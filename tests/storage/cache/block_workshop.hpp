@@ -59,6 +59,7 @@ public:
     bool owns_tail = true;
     tickets last{};
     std::vector<quire::block_id> sources; // of copies that are not committed
+    std::vector<std::uint32_t> copies;    // the logical blocks that they are
   };
   /// How large it is.
   struct sizes {
@@ -102,14 +103,18 @@ public:
   }
   /// Takes what \p q positions need. \returns [blocks]
   auto take(holder& h, std::uint32_t q) -> std::uint32_t {
-    return group.take(h.t, request(h, q),
-                      [&](std::uint32_t, quire::block_id source, quire::block_id) { h.sources.push_back(source); });
+    h.copies.clear();
+    return group.take(h.t, request(h, q), [&](std::uint32_t j, quire::block_id source, quire::block_id) {
+      h.sources.push_back(source);
+      h.copies.push_back(j);
+    });
   }
   /// The step is over, with work that ends with \p until on \p timeline.
   auto commit(holder& h, quire::detail::append_request const& a, std::uint32_t timeline = 0, quire::ticket until = {})
       -> void {
     h.last[timeline] = std::max(h.last[timeline], until);
     group.commit(h.t, a, timeline, until);
+    for (auto const j : std::exchange(h.copies, {})) { group.own(h.t.blocks[j], timeline, until); }
     auto const u = unit.index(a.committed);
     for (auto const source : std::exchange(h.sources, {})) { group.leave_source(h.t, source, u < h.pinned, h.last); }
     if (a.copies_unit) { h.pinned = std::min(h.pinned, u); }

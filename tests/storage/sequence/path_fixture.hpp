@@ -65,6 +65,7 @@ struct path_workshop {
     }
     s.path.own_tail();
     s.at.committed += static_cast<std::uint32_t>(tokens.size());
+    REQUIRE(s.path.size() == unit.blocks(s.at.covered())); // no unit too many
     return settle(s);
   }
   /// One whole step.

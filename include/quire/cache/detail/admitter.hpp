@@ -243,7 +243,7 @@ private:
         refused->group = group.id();
         return refused;
       }
-      c.need_beside(g, group.promised() + it.in_total, idle - std::min(idle, it.takes));
+      c.need_beside(g, group.promised() + group.reserved() + it.in_total, idle - std::min(idle, it.takes));
     }
     auto const units = price_units(record, pinned);
     auto const room =

@@ -81,11 +81,12 @@ public:
               Clock const& clock)
       : members_{std::move(members)}, keeps_{stored(spec.keeps)}, by_path_{spec.keeps.keeps_all()},
         shares_{spec.keeps.shareable()}, geometry_{spec.block_tokens}, unit_{unit},
-        per_unit_{unit.block_tokens() / spec.block_tokens.value()}, pool_{std::move(pool)}, clock_{&clock},
-        on_unit_(std::size_t{units.value()} * per_unit_), place_(by_path_ ? 0 : capacity(), nowhere),
-        users_(by_path_ ? 0 : capacity()), hooks_(by_path_ ? 0 : std::size_t{capacity()} + 1),
-        closed_marks_(hooks_.size()), hung_in_(by_path_ ? 0 : capacity()),
-        order_{node_count{by_path_ ? 0 : capacity()}}, uses_(Clock::immediate ? 0 : capacity()) {}
+        per_unit_{unit.block_tokens() / spec.block_tokens.value()}, sinks_{sinks_of(keeps_, spec.block_tokens)},
+        pool_{std::move(pool)}, clock_{&clock}, on_unit_(std::size_t{units.value()} * per_unit_),
+        place_(by_path_ ? 0 : capacity(), nowhere), users_(by_path_ ? 0 : capacity()),
+        hooks_(by_path_ ? 0 : std::size_t{capacity()} + 1), closed_marks_(hooks_.size()),
+        hung_in_(by_path_ ? 0 : capacity()), order_{node_count{by_path_ ? 0 : capacity()}},
+        uses_(Clock::immediate ? 0 : capacity()) {}
   block_group(block_group const&) = delete;
   auto operator=(block_group const&) -> block_group& = delete;
 
@@ -100,7 +101,7 @@ public:
   [[nodiscard]] auto pool() const noexcept -> Pool const& { return pool_; }
   [[nodiscard]] auto capacity() const noexcept -> std::uint32_t { return pool_.capacity().value(); }
   /// Nothing of it can be rebuilt by computing positions again from somewhere on.
-  [[nodiscard]] auto has_sinks() const noexcept -> bool { return keeps_.sinks.value() > 0; }
+  [[nodiscard]] auto has_sinks() const noexcept -> bool { return keeps_.sinks.value() > 0 || sinks_ > 0; }
 
   // --- accounts -----------------------------------------------------------------------------------------------------
   [[nodiscard]] auto free() const noexcept -> std::uint32_t { return pool_.free_blocks().value(); }
@@ -446,7 +447,7 @@ public:
       for (auto j = t.size(); j-- > begin;) { release(t, j, last); }
     }
     if (!by_path_) {
-      for (auto j = std::min(t.released_end, geometry_.blocks(keeps_.sinks.value())); j-- > 0;) { release(t, j, last); }
+      for (auto j = std::min(t.released_end, sinks_); j-- > 0;) { release(t, j, last); }
     }
     budgets_ -= t.budget;
     owe(t, 0);
@@ -607,6 +608,7 @@ private:
   static constexpr std::uint32_t none = 0xffff'ffffU;
   static constexpr std::uint32_t unqueued = 0xffff'fffeU;
   static constexpr std::uint32_t least_shift = 8; // [blocks] views move on by at least that much
+  static constexpr std::uint32_t max_query = 0x7fff'ffffU;
   static constexpr node_id root{root_bit};
 
   /// What work in flight may still do with a block.
@@ -625,6 +627,11 @@ private:
   static auto stored(retention const& keeps) -> retention {
     if (keeps.kind != retention_kind::ring) { return keeps; }
     return retention::sink_window({.sinks = keeps.sinks, .window = keeps.extent});
+  }
+  /// [blocks] in front of all that is ever given up: the policy says so, which may keep more than \p keeps asks for.
+  static auto sinks_of(retention const& keeps, token_count block) -> std::uint32_t {
+    auto const dead = Retention::resident(token_pos{max_query}, keeps, block).dead;
+    return dead.begin < dead.end ? dead.begin.value() : 0;
   }
   static auto node_of(block_id block) noexcept -> node_id { return node_id{block.value() + 1}; }
   static auto released_by(logical_block_interval dead) noexcept -> std::uint32_t {
@@ -660,7 +667,7 @@ private:
   /// Calls \p visit(j) for every entry that is not none: the sinks, and what lies behind what was released.
   template <class Visit>
   auto each_held(block_table const& t, Visit visit) const -> void {
-    auto const sinks = std::min(geometry_.blocks(keeps_.sinks.value()), t.released_end);
+    auto const sinks = std::min(sinks_, t.released_end);
     for (std::uint32_t j = 0; j < sinks; ++j) {
       if (t.blocks[j]) { visit(j); }
     }
@@ -823,15 +830,16 @@ private:
     order_.policy().create(node_of(block), root);
   }
   /// \returns true if nobody holds it
-  auto depart(block_id block, std::uint32_t at, leave_reason) -> bool {
+  auto depart(block_id block, std::uint32_t at, [[maybe_unused]] leave_reason why) -> bool {
     on_unit_[at] = block_id::none();
     --published_;
     if (by_path_) {
       if constexpr (Clock::immediate) {
         pool_.evict_and_reclaim(block);
-      } else { // what a lost timeline takes out of the index may still be written on another one
+      } else {
         pool_.apply(block, event_type::evict);
-        join(uses_[block.value()].last, uses_[block.value()].written);
+        // What a lost timeline takes out of the index may still be in use on another one.
+        if (why == leave_reason::lost) { join(uses_[block.value()].last, clock_->latest()); }
         settle(block);
       }
       return true;
@@ -857,6 +865,7 @@ private:
   block_geometry geometry_;
   block_geometry unit_;
   std::uint32_t per_unit_; // [blocks]
+  std::uint32_t sinks_;    // [blocks]
   Pool pool_;
   Clock const* clock_;
   std::vector<block_id> on_unit_;    // [units · per_unit] content of a unit

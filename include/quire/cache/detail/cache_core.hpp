@@ -87,10 +87,10 @@ struct cache_core {
   [[no_unique_address]] typename Policies::admission admission;
   [[no_unique_address]] observer_type watcher;
   counting_observer stats;
-  slot_type* open = nullptr;        // planned, not launched
-  std::uint32_t reserved_units = 0; // by it
+  slot_type* open = nullptr;           // planned, not launched
+  std::uint32_t reserved_units = 0;    // by it
   std::uint32_t reserved_by_ended = 0; // [units] of these, by sequences that have ended
-  std::uint32_t owed_units = 0;     // promised to sequences, and not taken
+  std::uint32_t owed_units = 0;        // promised to sequences, and not taken
   std::uint64_t serials = 0;
   std::uint64_t versions = 0;
   std::uint32_t epoch = 0;
@@ -171,6 +171,19 @@ struct cache_core {
   auto need_beside([[maybe_unused]] std::size_t g, [[maybe_unused]] std::uint32_t wanted,
                    [[maybe_unused]] std::uint32_t idle) -> void {
     if constexpr (shares_memory) { groups.memory().need(g) = block_count{wanted - std::min(wanted, idle)}; }
+  }
+  /// True if all that is reserved can be taken from free blocks, and what is promised stays within reach. If not, idle
+  /// blocks are taken before free ones, which others need.
+  [[nodiscard]] auto free_first() -> bool {
+    if constexpr (shares_memory) {
+      for (std::size_t g = 0; g < groups.size(); ++g) {
+        auto const idle = groups.evictable(groups[g], index.evictable());
+        auto const promised = groups[g].promised();
+        need_beside(g, groups[g].reserved() + promised - std::min(promised, idle), 0);
+      }
+      return groups.memory().fits();
+    }
+    return true;
   }
   /// [blocks] that \p g can take at once: its free ones, or as many as the needs of the others leave.
   [[nodiscard]] auto room(std::size_t g) -> std::uint32_t {

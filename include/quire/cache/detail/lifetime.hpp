@@ -85,7 +85,7 @@ auto fork(cache_core<Policies>& c, record_of<Policies>& parent, std::uint32_t le
                                        .promised = block_count{group.promised()},
                                        .available = block_count{room - std::min(room, group.reserved())},
                                        .capacity = block_count{group.capacity()}});
-    c.need_beside(g, group.promised() + owes, idle);
+    c.need_beside(g, group.promised() + group.reserved() + owes, idle);
   }
   fits = fits && c.admission.admits({.now = block_count{next.copies_unit ? 1U : 0U},
                                      .in_total = block_count{c.units_owed(child)},

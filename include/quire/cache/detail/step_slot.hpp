@@ -26,6 +26,7 @@ enum class step_phase : std::uint8_t { idle, planned, launched, in_flight };
 template <class Record>
 struct step_slot {
   struct planned_item {
+    static constexpr std::uint32_t most_tokens = (1U << 29U) - 1;
     Record* record;
     std::uint32_t tokens : 29;
     std::uint32_t opens : 1;     // its one position lies in blocks of its own
@@ -60,7 +61,6 @@ struct step_slot {
   timeline_id timeline{0};
   ticket until{};
   std::uint64_t serial = 0; // of the plan that may use the slot
-  bool idle_first = false;  // where groups share memory: idle blocks are taken before free ones, which others need
 };
 /// \endcond
 

@@ -77,7 +77,6 @@ public:
     slot->copies_to_come = 0;
     slot->actions_to_come = core_type::timelines;
     slot->actions.reserve(slot->actions_to_come);
-    slot->idle_first = false;
     slot->timeline = timeline;
     slot->serial = ++c.serials;
     slot->phase = step_phase::planned;
@@ -115,7 +114,7 @@ public:
   auto launch(slot_type& slot) -> std::span<action const> {
     auto& c = *c_;
     QUIRE_EXPECTS(slot.phase == step_phase::planned);
-    make_room(slot);
+    make_room();
     wait_for_others(slot);
     for (std::size_t i = 0; i < slot.items.size();) {
       auto same = i;
@@ -245,7 +244,8 @@ private:
     auto const next = c.request_of(r, item.tokens);
     if (auto const short_of = reserve(slot, r, next); short_of != errc::ok) { return refused(r, short_of, item.user); }
     note_cursor(c, r);
-    *slot.items.end_place() = {&r, item.tokens, 0, item.ids.empty() ? 0U : 1U, item.loads ? 1U : 0U, 0};
+    *slot.items.end_place() = {
+        &r, item.tokens & planned_item::most_tokens, 0, item.ids.empty() ? 0U : 1U, item.loads ? 1U : 0U, 0};
     slot.items.add(1);
     slot.ids.append(item.ids); // there is room
     r.left = 0;
@@ -271,7 +271,7 @@ private:
     }
     if (r.epoch < c.restart_below) { return errc::stale_epoch; }
     if (std::uint64_t{r.at.committed} + item.tokens > r.limit) { return errc::over_budget; }
-    if (item.tokens > c.append_limit()) { return errc::beyond_append; }
+    if (item.tokens > std::min(c.append_limit(), planned_item::most_tokens)) { return errc::beyond_append; }
     if (!item.ids.empty() && r.at.known != r.at.committed) { return errc::unresolved; }
     // A skipped write is right for the token that is stored there, and for no other.
     for (std::size_t i = 0; i < std::min<std::size_t>(item.ids.size(), r.at.skips()); ++i) {
@@ -298,7 +298,7 @@ private:
       copies += of_group;
       actions += (std::size_t{of_group} + needs) * group.members().size();
     }
-    if (why == errc::ok && core_type::shares_memory) { why = fit_memory(slot, r, next); }
+    if (why == errc::ok && core_type::shares_memory) { why = fit_memory(r, next); }
     if (why != errc::ok) { return why; }
 
     r.path.reserve(r.path.size() + units);
@@ -326,24 +326,19 @@ private:
   static auto grow(std::vector<T>& list, std::size_t size) -> void {
     if (size > list.capacity()) { list.reserve(2 * size); }
   }
-  /// Where groups share memory: whether the blocks of all of them can be had together. If what is promised to others has to
-  /// stay within reach, idle blocks are taken before free ones; if that is not enough, idle blocks of other groups go now.
-  [[nodiscard]] auto fit_memory(slot_type& slot, record_type const& r, append_request const& next) -> errc {
+  /// Where groups share memory: whether the blocks of all of them can be had together, idle ones included. If not, idle blocks
+  /// of other groups go now.
+  [[nodiscard]] auto fit_memory(record_type const& r, append_request const& next) -> errc {
     auto& c = *c_;
     if constexpr (core_type::shares_memory) {
-      auto const fits = [&](bool with_promises) {
+      auto const fits = [&] {
         for (std::size_t g = 0; g < c.groups.size(); ++g) {
-          auto const& group = c.groups[g];
-          auto const takes = group.needs(r.tables[g], next);
-          auto const promised = group.promised() - std::min(group.promised(), takes);
-          c.need_beside(g, takes + group.reserved() + (with_promises ? promised : 0),
-                        c.groups.evictable(group, c.index.evictable()));
+          c.need_beside(g, c.groups[g].needs(r.tables[g], next) + c.groups[g].reserved(),
+                        c.groups.evictable(c.groups[g], c.index.evictable()));
         }
         return c.groups.memory().fits();
       };
-      if (!slot.idle_first && fits(true)) { return errc::ok; }
-      slot.idle_first = true;
-      while (!fits(false)) {
+      while (!fits()) {
         if (!c.evict_for_others()) { return errc::no_blocks; }
       }
     }
@@ -375,14 +370,16 @@ private:
 
   // --- launching ----------------------------------------------------------------------------------------------------
   /// Evicts what the step lacks. \post every group has as many free blocks as are reserved, and the index units
-  auto make_room(slot_type const& slot) -> void {
+  auto make_room() -> void {
     auto& c = *c_;
-    for (std::size_t g = 0; g < c.groups.size(); ++g) {
-      auto& group = c.groups[g];
+    auto const free_first = c.free_first();
+    for (auto& group : c.groups) {
       auto const wanted = group.reserved();
-      if (wanted == 0) { continue; }
-      auto const free = slot.idle_first ? 0U : group.free();
-      if (wanted > free) { c.evict(group, wanted - free); }
+      if constexpr (core_type::shares_memory) {
+        if (!free_first && wanted > 0) { c.evict(group, wanted); }
+      } else if (wanted > group.free()) {
+        c.evict(group, wanted - group.free());
+      }
     }
     if (auto const free = c.index.free_units().value(); free < c.reserved_units) {
       c.evict_units(c.reserved_units - free);

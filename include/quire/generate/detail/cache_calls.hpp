@@ -16,13 +16,13 @@ namespace quire::detail {
 /// [tokens] that the pool of the groups which keep everything can hold: no request may need more.
 template <class Cache>
 [[nodiscard]] auto pool_positions(Cache const& cache) -> std::uint64_t {
-  return std::uint64_t{cache.capacity(group_id{0}).value()} * cache.block_tokens().value();
+  return std::uint64_t{cache.figures(group_id{0}).capacity.value()} * cache.block_tokens().value();
 }
 
 /// True if \p plan writes nothing for its only position, because the position's bytes lie in a shared block.
 template <class Plan>
 [[nodiscard]] auto writes_nothing(Plan const& plan) -> bool {
-  return plan.view().slot[0] < 0;
+  return plan.results()[0].skipped == token_count{1};
 }
 
 /// Commits \p plan with a ticket behind everything that its step has enqueued. Logits may be read when `forward` returns,
