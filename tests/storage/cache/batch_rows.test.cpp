@@ -56,7 +56,7 @@ auto columns_of(std::vector<item> const& items) -> std::uint32_t {
 auto step(batch_rows& rows, std::vector<item> const& items, std::uint32_t columns = 0) -> batch_view {
   rows.begin(std::max(columns, columns_of(items)));
   for (auto const& i : items) {
-    rows.make_ready(*i.table, i.table->size(), i.q);
+    rows.make_ready(*i.table, i.table->size(), false, i.q);
     rows.expect(*i.table, i.table->size(), i.table->version == 0, i.q);
   }
   for (auto const& i : items) { rows.add(*i.table, i.committed, i.q, i.skips); }
@@ -194,7 +194,7 @@ TEST_CASE("S19: the short path of one position writes what the general one would
   CHECK(rows.view(0).delta.empty());
   check(rows.view(0), {{&a, 6}, {&b, 5}}, device);
   rows.begin(4); // one opens a block
-  rows.make_ready(a, 3, 1);
+  rows.make_ready(a, 3, false, 1);
   rows.expect(a, 3, false, 1);
   rows.expect_same(1);
   a.blocks.emplace_back(9U);
@@ -211,9 +211,9 @@ TEST_CASE("S19: what a plan made ready a launch writes without memory") {
   auto a = table_of({7}, 1);
   auto b = table_of({1, 2, 3, 4, 5, 6, 7, 8}, 2);
   rows.begin(8);
-  rows.make_ready(a, a.size(), 1);
+  rows.make_ready(a, a.size(), false, 1);
   rows.expect(a, a.size(), false, 1);
-  rows.make_ready(b, b.size(), 30);
+  rows.make_ready(b, b.size(), false, 30);
   rows.expect(b, b.size(), false, 30);
   CHECK(quire_test::allocations_of([&] {
           rows.add(a, 3, 1, 0);

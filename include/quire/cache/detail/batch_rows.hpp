@@ -53,9 +53,10 @@ public:
     expected_cells_ = filled_; // rows of the step before that this one lacks are cleared
     if (expected_cells_ > delta_.capacity()) { delta_.reserve(2 * expected_cells_); }
   }
-  /// Takes the memory that a next row of \p size blocks and \p q positions may need. \throws std::bad_alloc
-  auto make_ready(block_table const& t, std::uint32_t size, std::uint32_t q) -> void {
-    auto const cells = expected_cells_ + size - t.view_begin + rows_[expected_].filled;
+  /// Takes the memory that a next row of \p size blocks and \p q positions needs, all cells of it anew if it \p copies.
+  /// \throws std::bad_alloc
+  auto make_ready(block_table const& t, std::uint32_t size, bool copies, std::uint32_t q) -> void {
+    auto const cells = expected_cells_ + cells_of(t, size, copies);
     if (cells > delta_.capacity()) { delta_.reserve(2 * cells); }
     auto const positions = expected_positions_ + q + rows_.size(); // one for every row after it
     if (positions > slot_.size()) { make_room(positions); }
@@ -63,14 +64,7 @@ public:
   /// The next row will show \p t with \p size blocks, all of them anew if it \p copies, and \p q positions.
   /// \pre `make_ready`
   auto expect(block_table const& t, std::uint32_t size, bool copies, std::uint32_t q) noexcept -> void {
-    auto const& row = rows_[expected_];
-    auto const columns = std::size_t{size} - t.view_begin;
-    auto cells = columns + row.filled;
-    if (!copies && t.version != 0 && row.version == t.version) {
-      cells = columns - std::min<std::size_t>(columns, row.filled) + t.released_end -
-              std::min(t.released_end, row.released);
-    }
-    expected_cells_ += cells;
+    expected_cells_ += cells_of(t, size, copies);
     expected_positions_ += q;
     ++expected_;
   }
@@ -179,6 +173,14 @@ public:
 private:
   static constexpr std::int32_t nothing = -1;
 
+  /// Cells that may change when the next expected row shows \p t with \p size blocks.
+  [[nodiscard]] auto cells_of(block_table const& t, std::uint32_t size, bool copies) const noexcept -> std::size_t {
+    auto const& row = rows_[expected_];
+    auto const columns = std::size_t{size} - t.view_begin;
+    if (copies || t.version == 0 || row.version != t.version) { return columns + row.filled; }
+    return columns - std::min<std::size_t>(columns, row.filled) + t.released_end -
+           std::min(t.released_end, row.released);
+  }
   auto next_row(block_table const& t) noexcept -> std::uint32_t {
     auto const r = used_++;
     auto& row = rows_[r];

@@ -309,7 +309,8 @@ private:
     for (std::size_t g = 0; g < c.groups.size(); ++g) {
       auto const needs = c.groups[g].needs(r.tables[g], next);
       r.tables[g].blocks.reserve(r.tables[g].blocks.size() + needs);
-      slot.groups[g].rows.make_ready(r.tables[g], r.tables[g].size() + needs, next.tokens);
+      slot.groups[g].rows.make_ready(r.tables[g], r.tables[g].size() + needs, c.groups[g].copies(r.tables[g], next) > 0,
+                                     next.tokens);
     }
     for (std::size_t g = 0; g < c.groups.size(); ++g) {
       auto const copied = c.groups[g].copies(r.tables[g], next);
@@ -348,7 +349,7 @@ private:
   [[nodiscard]] auto add_opening(slot_type& slot, record_type& r, token_id id) -> bool {
     auto& c = *c_;
     for (std::size_t g = 0; g < c.groups.size(); ++g) {
-      slot.groups[g].rows.make_ready(r.tables[g], r.tables[g].size() + 1, 1);
+      slot.groups[g].rows.make_ready(r.tables[g], r.tables[g].size() + 1, false, 1);
     }
     r.path.reserve(r.path.size() + 1);
     for (auto& table : r.tables) { table.blocks.reserve(table.blocks.size() + 1); }
