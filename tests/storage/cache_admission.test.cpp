@@ -335,12 +335,12 @@ TEST_CASE("S17: a plan that is not launched reserves: nothing is taken, and nobo
   {
     auto const planned = e.plan({{&r, all}});
     auto const f = e.now();
-    CHECK(f.free == before.free);           // NEWCORE
-    CHECK(f.evictable == before.evictable); // NEWCORE
-    CHECK(f.published == before.published); // NEWCORE
-    CHECK(f.reserved == block_count{5});    // NEWCORE
+    CHECK(f.free == before.free);
+    CHECK(f.evictable == before.evictable);
+    CHECK(f.published == before.published);
+    CHECK(f.reserved == block_count{5});
     CHECK(f.available == block_count{1});
-    CHECK(r.seq.blocks().empty());                              // NEWCORE
+    CHECK(r.seq.blocks().empty());
     CHECK_FALSE(e.ask(ascending(5, 200)).has_value());          // 2 blocks beside 5 reserved of 6
     CHECK_FALSE(e.ask(joined(ascending(8), {50})).has_value()); // pins 2 idle ones and needs a third
   }

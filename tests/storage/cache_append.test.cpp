@@ -89,11 +89,11 @@ TEST_CASE("S26: 4 - a dropped plan leaves everything as it was, and nothing is p
   auto const before = figures_of(e.cache);
   {
     auto const planned = e.plan({{&r, ascending(9, 100)}});
-    CHECK(e.now().free == block_count{1});      // NEWCORE
-    CHECK(e.now().evictable == block_count{3}); // NEWCORE
-    CHECK(e.now().reserved == block_count{3});  // NEWCORE
+    CHECK(e.now().free == block_count{1});
+    CHECK(e.now().evictable == block_count{3});
+    CHECK(e.now().reserved == block_count{3});
     CHECK(e.now().available == block_count{1});
-    CHECK(r.seq.blocks().empty());                // NEWCORE
+    CHECK(r.seq.blocks().empty());
     CHECK_FALSE(e.ask(ascending(9)).has_value()); // its two blocks are there, but the plan may need them
   }
   check(e.cache);

@@ -129,8 +129,8 @@ TEST_CASE("B12: a plan of another cache, a plan that was used, and the wrong ord
   auto r = other.serve(ascending(3), 8);
   auto planned = other.plan({{&r, {4}}});
   CHECK_THROWS_AS(other.cache.commit(std::move(planned)), contract_violation); // not launched
-  CHECK_THROWS_AS(planned.view(), contract_violation);                         // NEWCORE
-  CHECK_THROWS_AS(planned.view(group_id{0}), contract_violation);              // NEWCORE
+  CHECK_THROWS_AS(planned.view(), contract_violation);
+  CHECK_THROWS_AS(planned.view(group_id{0}), contract_violation);
   planned.launch();
   CHECK_THROWS_AS(planned.launch(), contract_violation); // launched already
   CHECK_THROWS_AS(mine.cache.commit(std::move(planned)), contract_violation);

@@ -173,7 +173,7 @@ TEST_CASE("S22: another token than the prompt's at P - 1 is refused, whatever th
     for (auto const& ids : {text{99}, text{99, 8}}) {
       auto const planned = e.cache.plan_step({{r.seq, ids}});
       REQUIRE(planned.has_value());
-      CHECK(planned->results()[0].status == errc::other_tokens); // NEWCORE
+      CHECK(planned->results()[0].status == errc::other_tokens);
     }
     quire_test::check(e.cache);
     CHECK(e.now() == before);

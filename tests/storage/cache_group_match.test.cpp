@@ -312,9 +312,9 @@ TEST_CASE("S29: a plan that is dropped leaves the window blocks that it would ev
   {
     auto const plan = e.plan({{&r, ascending(27, 500)}});
     auto const planned = e.now(1);
-    CHECK(planned.free == block_count{4});      // NEWCORE
-    CHECK(planned.evictable == block_count{4}); // NEWCORE
-    CHECK(planned.reserved == block_count{7});  // NEWCORE
+    CHECK(planned.free == block_count{4});
+    CHECK(planned.evictable == block_count{4});
+    CHECK(planned.reserved == block_count{7});
     CHECK(planned.available == block_count{1});
   }
   check(e.cache);

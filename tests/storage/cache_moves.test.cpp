@@ -275,7 +275,7 @@ TEST_CASE("S18: who computed what a lost timeline never finished, and was pointe
   e.prefill(writer, ascending(9), e.cache.fence().issue(t0), t0);
   auto const until = e.cache.fence().issue(t1);
   e.prefill(other, ascending(9), until, t1); // blocks 0 and 1 are there already: it reads those, its own come back
-  CHECK(numbers(other.seq.blocks().first(2)) == numbers(writer.seq.blocks().first(2))); // NEWCORE
+  CHECK(numbers(other.seq.blocks().first(2)) == numbers(writer.seq.blocks().first(2)));
   e.cache.fence().complete(t1, until);
   REQUIRE(e.now().published == block_count{2});
   CHECK(*e.cache.abandon(t0) == block_count{3}); // the writer's; those of the other one were finished

@@ -186,11 +186,11 @@ TEMPLATE_TEST_CASE(
   e.commit(std::move(planned), work);
   CHECK(e.now().published == block_count{1});
   CHECK(a.seq.shared_blocks() == block_count{1});
-  CHECK(b.seq.shared_blocks() == block_count{1});                       // NEWCORE
-  CHECK(a.seq.blocks()[0] == b.seq.blocks()[0]);                        // NEWCORE
-  CHECK(e.cache.block_state_of(group_id{0}, own) == block_state::free); // NEWCORE
-  CHECK(e.now().free == block_count{29});                               // NEWCORE
-  CHECK(a.seq.blocks()[1] != b.seq.blocks()[1]);                        // what is not full stays its own
+  CHECK(b.seq.shared_blocks() == block_count{1});
+  CHECK(a.seq.blocks()[0] == b.seq.blocks()[0]);
+  CHECK(e.cache.block_state_of(group_id{0}, own) == block_state::free);
+  CHECK(e.now().free == block_count{29});
+  CHECK(a.seq.blocks()[1] != b.seq.blocks()[1]); // what is not full stays its own
   CHECK(e.cache.statistics().duplicate_blocks == 1);
   e.read(b);
   e.step({{&b, {70, 80}}});
@@ -201,7 +201,7 @@ TEMPLATE_TEST_CASE(
   e.read(b);
   auto const free = e.now().free.value();
   e.release(b);
-  CHECK(e.now().free.value() == free); // NEWCORE
+  CHECK(e.now().free.value() == free);
   CHECK(e.now().evictable == block_count{2});
   CHECK(e.hit(joined(ascending(6), {70, 80, 90})) == 8);
 }
@@ -212,13 +212,13 @@ TEMPLATE_TEST_CASE("S26: equal blocks that are filled token by token, cut and fi
   auto a = e.serve(ascending(2), 12);
   auto b = e.serve(ascending(2), 12);
   for (token_id t = 3; t <= 9; ++t) { e.step({{&a, {t}}, {&b, {t}}}); }
-  CHECK(numbers(a.seq.blocks().first(2)) == numbers(b.seq.blocks().first(2))); // NEWCORE
+  CHECK(numbers(a.seq.blocks().first(2)) == numbers(b.seq.blocks().first(2)));
   CHECK(e.now().published == block_count{2});
-  CHECK(e.now().free == block_count{32 - 4}); // NEWCORE
+  CHECK(e.now().free == block_count{32 - 4});
   e.truncate(b, 6);
   e.step({{&b, {7, 8}}}); // writes into a copy of the block that it shares, which is that block again when it is full
-  CHECK(numbers(a.seq.blocks().first(2)) == numbers(b.seq.blocks().first(2))); // NEWCORE
-  CHECK(e.cache.statistics().copied_blocks == 1);                              // NEWCORE
+  CHECK(numbers(a.seq.blocks().first(2)) == numbers(b.seq.blocks().first(2)));
+  CHECK(e.cache.statistics().copied_blocks == 1);
   CHECK(e.cache.statistics().duplicate_blocks == 3);
   e.read(a);
   e.read(b);

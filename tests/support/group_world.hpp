@@ -434,7 +434,7 @@ private:
       seen["items refused"] += status != quire::errc::ok ? 1U : 0U;
       if (status == quire::errc::beyond_append) { ++seen["beyond append"]; }
       auto& s = sequences_[c.which[k]];
-      toy_check(fenced || status != quire::errc::no_blocks, "an admitted request finds no block"); // NEWCORE
+      toy_check(fenced || status != quire::errc::no_blocks, "an admitted request finds no block");
       if (status == quire::errc::other_tokens) { ++seen["other tokens"]; }
       if (status != quire::errc::ok) { continue; }
       auto tokens = std::vector<quire::token_id>{s.tokens.begin(), s.tokens.begin() + s.hold.length().value()};

@@ -237,7 +237,7 @@ private:
           auto const from = static_cast<std::ptrdiff_t>(k * size_.block_tokens);
           auto const to = from + static_cast<std::ptrdiff_t>(size_.block_tokens);
           if (!std::equal(a.tokens.begin() + from, a.tokens.begin() + to, b.tokens.begin() + from)) { break; }
-          toy_check(a.h.blocks()[k] == b.h.blocks()[k], "equal blocks are held twice"); // NEWCORE
+          toy_check(a.h.blocks()[k] == b.h.blocks()[k], "equal blocks are held twice");
         }
       }
     }
@@ -422,13 +422,13 @@ private:
     auto const after = now();
     auto const available_after = after.available.value();
     if (!fenced) { // or tickets may have been reached
-      toy_check(after.free == before.free, "a plan took free blocks before its launch");       // NEWCORE
-      toy_check(after.evictable == before.evictable, "a plan took victims before its launch"); // NEWCORE
-      toy_check(after.published == before.published, "a plan hid what it would evict");        // NEWCORE
+      toy_check(after.free == before.free, "a plan took free blocks before its launch");
+      toy_check(after.evictable == before.evictable, "a plan took victims before its launch");
+      toy_check(after.published == before.published, "a plan hid what it would evict");
       toy_check(after.promised <= before.promised, "a plan was promised more");
     }
     for (std::size_t i = 0; i < wishes.size(); ++i) {
-      toy_check(wishes[i].who->h.blocks().size() == sizes[i], "a plan changed a table before its launch"); // NEWCORE
+      toy_check(wishes[i].who->h.blocks().size() == sizes[i], "a plan changed a table before its launch");
     }
     auto made = pending{.plan = {}, .items = {}, .timeline = timeline};
     for (std::size_t i = 0; i < wishes.size(); ++i) {
@@ -476,7 +476,7 @@ private:
     auto const actions = p.plan.launch();
     p.launched = true;
     toy_check(now().available >= before.available, "a launch took more than what was reserved");
-    if (cache_.statistics().evicted_blocks > 0) { exact_ = false; } // NEWCORE
+    if (cache_.statistics().evicted_blocks > 0) { exact_ = false; }
     job.actions.assign(actions.begin(), actions.end());
     job.view = p.plan.view();
     job.table.assign(job.view.block_table.begin(), job.view.block_table.end());

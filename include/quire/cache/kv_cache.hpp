@@ -339,7 +339,9 @@ public:
   /// Where the blocks of layer group \p group are. \complexity O(1), and one walk over the index while pins of ended
   /// sequences wait for tickets, for which it may throw std::bad_alloc
   [[nodiscard]] auto figures(group_id group) const -> group_figures {
-    return detail::figures_of(state_->core, state_->core.groups.part_of(group));
+    auto const& core = state_->core;
+    auto room = core.pins.size() > 0 ? detail::room_to_drain(core) : std::vector<detail::drained_node>{};
+    return detail::figures_of(core, core.groups.part_of(group), detail::draining_units(core, room));
   }
   /// Sequences alive.
   [[nodiscard]] auto live_sequences() const -> sequence_count {

@@ -13,9 +13,9 @@ namespace quire {
 /// What an ended sequence gives to others in one layer group.
 struct returned_blocks {
   block_count now{}; ///< Free or evictable at once.
-  block_count
-      later{}; ///< Free or evictable once all tickets of `preemption` are reached, and the step that the sequence
-               ///< takes part in, if one is open, is committed and over, or dropped.
+  /// Free or evictable once all tickets of `preemption` are reached, and the step that the sequence takes part in, if one is
+  /// open, is committed and over, or dropped.
+  block_count later{};
 };
 
 /// The answer of `kv_cache::preempt`. A scheduler that waits for room waits for these tickets and preempts nobody else.

@@ -56,7 +56,7 @@ auto columns_of(std::vector<item> const& items) -> std::uint32_t {
 auto step(batch_rows& rows, std::vector<item> const& items, std::uint32_t columns = 0) -> batch_view {
   rows.begin(std::max(columns, columns_of(items)));
   for (auto const& i : items) {
-    rows.make_ready(*i.table, i.table->size(), false, i.q);
+    rows.make_ready(*i.table, i.table->size(), i.table->version == 0, i.q);
     rows.expect(*i.table, i.table->size(), i.table->version == 0, i.q);
   }
   for (auto const& i : items) { rows.add(*i.table, i.committed, i.q, i.skips); }

@@ -11,9 +11,9 @@
 ///   attach   pins and holds; from here on nothing fails
 /// ```
 
-#include "quire/sequence/block_geometry.hpp"
 #include "quire/cache/detail/group_set.hpp"
 #include "quire/cache/detail/record.hpp"
+#include "quire/sequence/block_geometry.hpp"
 #include <quire/cache/admission.hpp>
 #include <quire/cache/detail/cache_core.hpp>
 #include <quire/cache/detail/lifetime.hpp>

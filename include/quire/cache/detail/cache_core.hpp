@@ -16,8 +16,8 @@
 ///   audit.hpp · timeline_loss.hpp · compact.hpp
 /// ```
 
-#include "quire/prefix/node_id.hpp"
 #include "quire/cache/detail/batch_rows.hpp"
+#include "quire/prefix/node_id.hpp"
 #include <quire/block/block_pool.hpp>
 #include <quire/cache/cache_options.hpp>
 #include <quire/cache/detail/block_group.hpp>

@@ -18,16 +18,22 @@
 namespace quire::detail {
 
 /// \cond INTERNAL
+/// A node of the index, as pins are given back in thought.
+struct drained_node {
+  node_id parent;
+  std::uint32_t busy = 0;
+  std::uint32_t length = 0;
+};
+/// Room for `draining_units`. \throws std::bad_alloc
+template <class Policies>
+[[nodiscard]] auto room_to_drain(cache_core<Policies> const& c) -> std::vector<drained_node> {
+  return std::vector<drained_node>(cache_core<Policies>::immediate ? 0 : std::size_t{c.index.capacity().value()} + 1);
+}
 /// [units] that become evictable once all pins that wait are given back. \complexity O(nodes) if any waits
 template <class Policies>
-[[nodiscard]] auto draining_units(cache_core<Policies> const& c) -> std::uint32_t {
+[[nodiscard]] auto draining_units(cache_core<Policies> const& c, std::vector<drained_node>& nodes) noexcept
+    -> std::uint32_t {
   if (c.pins.size() == 0) { return 0; }
-  struct node_state {
-    node_id parent;
-    std::uint32_t busy = 0;
-    std::uint32_t length = 0;
-  };
-  std::vector<node_state> nodes(std::size_t{c.index.capacity().value()} + 1);
   c.index.for_each_node([&](node_id node, node_id parent, auto units, std::uint32_t busy) {
     nodes[node.value()] = {parent, busy, static_cast<std::uint32_t>(units.size())};
   });
@@ -40,9 +46,10 @@ template <class Policies>
   return n;
 }
 
-/// \throws std::bad_alloc if pins wait
+/// \param draining [units] as `draining_units` tells
 template <class Policies>
-[[nodiscard]] auto figures_of(cache_core<Policies> const& c, std::size_t g) -> group_figures {
+[[nodiscard]] auto figures_of(cache_core<Policies> const& c, std::size_t g, std::uint32_t draining) noexcept
+    -> group_figures {
   auto const& group = c.groups[g];
   auto const idle = c.index.evictable();
   return {.capacity = block_count{group.capacity()},
@@ -53,7 +60,7 @@ template <class Policies>
           .promised = block_count{group.promised()},
           .published = block_count{group.published()},
           .waiting = block_count{group.waiting()},
-          .draining = block_count{group.by_path() ? draining_units(c) * group.per_unit() : 0U},
+          .draining = block_count{group.by_path() ? draining * group.per_unit() : 0U},
           .lost = block_count{group.lost()}};
 }
 /// \endcond

@@ -284,7 +284,9 @@ template <class Policies>
 auto preempt(cache_core<Policies>& c, record_of<Policies>& r) -> expected<preemption> {
   using event_type = typename cache_core<Policies>::request_event_type;
   std::vector<group_figures> before;
-  for (std::size_t g = 0; g < c.groups.size(); ++g) { before.push_back(figures_of(c, g)); }
+  auto room = room_to_drain(c); // nothing may fail once the sequence has ended
+  auto const drained = draining_units(c, room);
+  for (std::size_t g = 0; g < c.groups.size(); ++g) { before.push_back(figures_of(c, g, drained)); }
   auto last = r.last;
   for (std::size_t g = 0; g < c.groups.size(); ++g) { c.groups[g].join_uses(r.tables[g], r.path.pinned(), last); }
   auto const open = r.plan_open; // then everything comes back when the plan is committed or dropped
@@ -295,13 +297,14 @@ auto preempt(cache_core<Policies>& c, record_of<Policies>& r) -> expected<preemp
     at_end[g] = units * group.per_unit() + group.would_free(r.tables[g], 0, r.path.pinned());
   }
   if (auto const done = end(c, r, event_type::preempt); !done) { return refuse(done.error()); }
+  auto const draining = draining_units(c, room);
   for (std::uint32_t group = 0; group < c.groups.layer_groups(); ++group) {
     auto const g = c.groups.part_of(group_id{group});
-    auto const now = figures_of(c, g);
-    auto const room = [](group_figures const& f) { return f.free + f.evictable; };
+    auto const now = figures_of(c, g, draining);
+    auto const at_hand = [](group_figures const& f) { return f.free + f.evictable; };
     auto const later = [](group_figures const& f) { return f.waiting + f.draining; };
     auto const gain = [](block_count a, block_count b) { return a > b ? a - b : block_count{}; };
-    c.returned[group] = {gain(room(now), room(before[g])), gain(later(now), later(before[g]))};
+    c.returned[group] = {gain(at_hand(now), at_hand(before[g])), gain(later(now), later(before[g]))};
     if (open) { c.returned[group].later = block_count{at_end[g]}; }
   }
   c.returned_until = last;
