@@ -259,7 +259,6 @@ private:
   }
   void compact() {
     if constexpr (!fenced) {
-      if (case_.bytes > 0) { return; } // pages stay where they are
       auto const moves = cache_.compact();
       toy_check(moves.has_value(), "nothing is in flight and blocks do not move");
       seen["moves"] += moves->size();

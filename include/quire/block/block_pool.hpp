@@ -169,6 +169,17 @@ public:
     }
   }
 
+  /// The same where free blocks belong to somebody else as well: every target was taken from the pool before, and the places
+  /// left are given back.
+  auto relocate_to_taken(std::span<block_id const> to) -> void {
+    QUIRE_EXPECTS(to.size() == words_.size());
+    for (std::size_t b = 0; b < to.size(); ++b) {
+      if (!to[b]) { continue; }
+      words_[to[b].value()] = std::exchange(words_[b], 0);
+      free_.give(block_id{static_cast<std::uint32_t>(b)});
+    }
+  }
+
 private:
   static constexpr unsigned state_shift = 29;
   static constexpr std::uint32_t holders_mask = (std::uint32_t{1} << state_shift) - 1;

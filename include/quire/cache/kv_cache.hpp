@@ -12,6 +12,13 @@
 /// Handles (`sequence`, `step_plan`) are move-only; dropping one undoes or releases what it stands for. They refer to the
 /// cache, which outlives them. One thread owns a cache, unless its lock policy says otherwise.
 
+#include "quire/block/concepts.hpp"
+#include "quire/cache/admission.hpp"
+#include "quire/sequence/concepts.hpp"
+#include "quire/prefix/concepts.hpp"
+#include "quire/cache/lock.hpp"
+#include "quire/observe/concepts.hpp"
+#include "quire/cache/detail/step_slot.hpp"
 #include <quire/cache/cache_options.hpp>
 #include <quire/cache/concepts.hpp>
 #include <quire/cache/detail/admitter.hpp>
@@ -31,7 +38,6 @@
 #include <quire/cache/refusal.hpp>
 #include <quire/cache/requests.hpp>
 #include <quire/cache/sequence.hpp>
-#include <quire/cache/step.hpp>
 #include <quire/cache/step_plan.hpp>
 #include <quire/core/checked.hpp>
 #include <quire/core/config_error.hpp>
@@ -372,7 +378,7 @@ public:
   [[nodiscard]] auto observing() -> typename Policies::observer& { return state_->core.watcher; }
 
 private:
-  static auto sized(cache_options const& options) -> cache_options const& {
+  static auto sized(cache_options options) -> cache_options {
     if (options.blocks.value() == 0 && !core_type::shares_memory) {
       throw config_error{"kv_cache: 0 blocks: set cache_options::blocks, or give a model and cache_options::bytes"};
     }

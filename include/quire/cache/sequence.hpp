@@ -4,9 +4,9 @@
 /// \file
 /// The handle of one request.
 
+#include "quire/cache/detail/cache_core.hpp"
 #include <quire/cache/detail/cache_state.hpp>
 #include <quire/cache/detail/lifetime.hpp>
-#include <quire/cache/fwd.hpp>
 #include <quire/core/contract.hpp>
 #include <quire/core/types.hpp>
 

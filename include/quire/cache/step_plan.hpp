@@ -4,6 +4,7 @@
 /// \file
 /// The handle of one step.
 
+#include "quire/cache/detail/cache_core.hpp"
 #include <quire/cache/detail/cache_state.hpp>
 #include <quire/cache/detail/step_slot.hpp>
 #include <quire/cache/detail/stepper.hpp>
@@ -15,7 +16,6 @@
 #include <quire/view/action.hpp>
 #include <quire/view/batch_view.hpp>
 
-#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <utility>

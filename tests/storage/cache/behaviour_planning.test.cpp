@@ -385,11 +385,16 @@ TEST_CASE("S29: full groups of different block sizes, and a stack without a full
 
 // --- one memory for all groups --------------------------------------------------------------------------------------
 
+namespace {
+template <class Policies>
+struct strict_in : Policies {
+  using admission = reserve_all;
+};
+} // namespace
+
 TEMPLATE_TEST_CASE("S17: where groups share memory an admission that is short looks its prompt up once", "",
                    one_memory<two_level_memory>, one_memory<partitioned_memory>) {
-  struct strict : TestType {
-    using admission = reserve_all;
-  };
+  using strict = strict_in<TestType>;
   using index = typename kv_cache<strict>::index_type;
   auto e = group_engine<strict>{shared_options(400, 1000)};
   for (token_id i = 0; i < 12; ++i) { e.keep(ascending(60, 1000 * (i + 1))); } // idle blocks in both groups

@@ -602,7 +602,7 @@ TEST_CASE("S15: compaction renames blocks where they hang, where they wait for a
     auto to = std::vector<block_id>(8);
     to[4] = block_id{0};
     to[3] = block_id{1};
-    w.group.relocate(to);
+    w.group.relocate(to, false);
     w.group.relocate(h.t, to);
     CHECK(entries(h.t) == (keeps.keeps_all() ? list{2, 1, 0} : list{-1, -1, 0}));
     CHECK(h.t.version == 0);

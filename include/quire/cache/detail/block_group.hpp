@@ -559,9 +559,35 @@ public:
   }
 
   // --- compaction ---------------------------------------------------------------------------------------------------
-  /// Block b is block `to[b]` from now on, unless that is none. \pre every target is free, and nothing waits
-  auto relocate(std::span<block_id const> to) -> void {
-    pool_.relocate(to);
+  /// Takes free blocks with lower numbers than those in use, for these to move to, where free blocks are not this group's
+  /// alone. \returns new places, none = stays. \throws std::bad_alloc; nothing has changed then
+  [[nodiscard]] auto take_places() -> std::vector<block_id> {
+    std::vector<block_id> to(capacity());
+    std::vector<std::uint8_t> taken(capacity());
+    for (auto high = capacity();;) {
+      auto const movable = [&](std::uint32_t b) {
+        auto const state = pool_.state(block_id{b});
+        return taken[b] == 0 && (state == state_type::private_ || state == state_type::published);
+      };
+      while (high > 0 && !movable(high - 1)) { --high; }
+      auto const low = high > 0 ? pool_.try_allocate() : block_id::none();
+      if (!low) { return to; }
+      if (low.value() >= high - 1) {
+        if (pool_.release_and_retire(low)) { pool_.reclaim(low); }
+        return to;
+      }
+      taken[low.value()] = 1;
+      to[--high] = low;
+    }
+  }
+  /// Block b is block `to[b]` from now on, unless that is none.
+  /// \pre every target is free, or \p taken by `take_places`, and nothing waits
+  auto relocate(std::span<block_id const> to, bool taken) -> void {
+    if (taken) {
+      pool_.relocate_to_taken(to);
+    } else {
+      pool_.relocate(to);
+    }
     for (auto& block : on_unit_) {
       if (block && to[block.value()]) { block = to[block.value()]; }
     }

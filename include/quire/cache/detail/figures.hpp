@@ -6,7 +6,6 @@
 
 #include <quire/cache/detail/cache_core.hpp>
 #include <quire/cache/group_figures.hpp>
-#include <quire/cache/preemption.hpp>
 #include <quire/core/types.hpp>
 #include <quire/prefix/node_id.hpp>
 #include <quire/prefix/prefix_pin.hpp>

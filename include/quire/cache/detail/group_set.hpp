@@ -21,7 +21,6 @@
 #include <deque>
 #include <numeric> // std::lcm
 #include <span>
-#include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>

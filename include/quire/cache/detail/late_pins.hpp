@@ -4,8 +4,6 @@
 /// \file
 /// Pins that sequences gave up while work in flight may still read what they protect (S18).
 
-#include <quire/cache/detail/fence_clock.hpp>
-#include <quire/core/types.hpp>
 #include <quire/prefix/prefix_pin.hpp>
 
 #include <array>

@@ -4,7 +4,7 @@
 /// \file
 /// Beginning, forking, cutting back and ending sequences.
 
-#include <quire/cache/admission.hpp>
+#include "quire/cache/detail/step_slot.hpp"
 #include <quire/cache/detail/append_cursor.hpp>
 #include <quire/cache/detail/cache_core.hpp>
 #include <quire/cache/detail/figures.hpp>

@@ -9,7 +9,6 @@
 #include <quire/observe/events.hpp>
 #include <quire/sequence/prefix_path.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 

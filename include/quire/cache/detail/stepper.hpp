@@ -11,6 +11,9 @@
 ///   drop     before launch: the numbers are given back. After it: blocks retire under a ticket issued then
 /// ```
 
+#include "quire/cache/detail/block_group.hpp"
+#include "quire/sequence/block_table.hpp"
+#include "quire/sequence/prefix_path.hpp"
 #include <quire/cache/cache_options.hpp>
 #include <quire/cache/detail/append_cursor.hpp>
 #include <quire/cache/detail/cache_core.hpp>
@@ -30,6 +33,7 @@
 #include <cstdint>
 #include <span>
 #include <utility>
+#include <vector>
 
 namespace quire::detail {
 
@@ -102,7 +106,7 @@ public:
   auto try_add(slot_type& slot, item_type const& item) -> step_result {
     auto const before = slot.results.size();
     try {
-      add(slot, 1, [&](std::size_t) -> item_type const& { return item; });
+      add(slot, 1, [&](std::size_t) { return item; });
     } catch (...) {
       slot.results.resize(before);
       throw;
