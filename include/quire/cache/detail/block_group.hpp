@@ -560,8 +560,10 @@ public:
 
   // --- compaction ---------------------------------------------------------------------------------------------------
   /// Takes free blocks with lower numbers than those in use, for these to move to, where free blocks are not this group's
-  /// alone. \returns new places, none = stays. \throws std::bad_alloc; nothing has changed then
-  [[nodiscard]] auto take_places() -> std::vector<block_id> {
+  /// alone. \param fits tells if what is promised to all groups can still be had: a fresh page may be one too many.
+  /// \returns new places, none = stays. \throws std::bad_alloc; nothing has changed then
+  template <class Fits>
+  [[nodiscard]] auto take_places(Fits fits) -> std::vector<block_id> {
     std::vector<block_id> to(capacity());
     std::vector<std::uint8_t> taken(capacity());
     for (auto high = capacity();;) {
@@ -572,7 +574,7 @@ public:
       while (high > 0 && !movable(high - 1)) { --high; }
       auto const low = high > 0 ? pool_.try_allocate() : block_id::none();
       if (!low) { return to; }
-      if (low.value() >= high - 1) {
+      if (low.value() >= high - 1 || !fits()) {
         if (pool_.release_and_retire(low)) { pool_.reclaim(low); }
         return to;
       }

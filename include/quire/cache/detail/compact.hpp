@@ -23,9 +23,12 @@ namespace quire::detail {
 /// New places of the blocks of \p group, none = stays: the lowest free place takes the highest block in use. Where groups
 /// share memory, places are taken from it, as low as it gives them. \throws std::bad_alloc
 template <class Policies, class Group>
-auto new_places(Group& group) -> std::vector<block_id> {
+auto new_places(cache_core<Policies>& c, Group& group) -> std::vector<block_id> {
   if constexpr (cache_core<Policies>::shares_memory) {
-    return group.take_places();
+    return group.take_places([&] {
+      c.count_needs();
+      return c.groups.memory().fits();
+    });
   } else {
     auto const& pool = group.pool();
     using states = typename std::remove_cvref_t<decltype(pool)>::state_type;
@@ -64,7 +67,7 @@ auto compact(cache_core<Policies>& c) -> expected<std::vector<action>> {
   for (auto const& group : c.groups) { most += group.capacity() * group.members().size(); }
   moves.reserve(most);
   to.reserve(c.groups.size());
-  for (auto& group : c.groups) { to.push_back(new_places<Policies>(group)); }
+  for (auto& group : c.groups) { to.push_back(new_places(c, group)); }
   for (std::size_t g = 0; g < c.groups.size(); ++g) {
     for (auto b = c.groups[g].capacity(); b-- > 0;) {
       if (!to[g][b]) { continue; }
