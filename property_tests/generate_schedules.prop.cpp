@@ -172,7 +172,7 @@ void any_schedule() {
   RC_ASSERT(positions == g.computed().positions);
   RC_ASSERT(positions == model.positions_computed);
   RC_ASSERT(cache.live_sequences() == sequence_count{0});
-  RC_ASSERT(cache.promised_blocks() == block_count{0});
+  RC_ASSERT(cache.figures(quire::group_id{0}).promised == block_count{0});
 }
 
 /// A transformer of random size with random weights.
