@@ -14,11 +14,11 @@
 
 #include "quire/block/concepts.hpp"
 #include "quire/cache/admission.hpp"
-#include "quire/sequence/concepts.hpp"
-#include "quire/prefix/concepts.hpp"
+#include "quire/cache/detail/step_slot.hpp"
 #include "quire/cache/lock.hpp"
 #include "quire/observe/concepts.hpp"
-#include "quire/cache/detail/step_slot.hpp"
+#include "quire/prefix/concepts.hpp"
+#include "quire/sequence/concepts.hpp"
 #include <quire/cache/cache_options.hpp>
 #include <quire/cache/concepts.hpp>
 #include <quire/cache/detail/admitter.hpp>

@@ -741,7 +741,9 @@ auto run_tree<Eviction, Digest>::audit(std::span<std::uint32_t const> pins) cons
     if (!node.closed && leaves_first && !order_.sweeping()) { return name + ": leaves first, and nobody knows"; }
     auto const* first = store_.of(*ids_of(node)).data();
     auto const label = store_.label(*ids_of(node));
-    if (node.hash != store_.locate(node.parent, label, first)) { return name + ": its first unit changed after it was published"; }
+    if (node.hash != store_.locate(node.parent, label, first)) {
+      return name + ": its first unit changed after it was published";
+    }
     if (find_child(node.parent, label, node.hash, first) != n) {
       return name + ": not found by its own key, or an equal sibling exists";
     }

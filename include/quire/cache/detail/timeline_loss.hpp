@@ -9,8 +9,8 @@
 ///   (allocates, may throw)          (from here on nothing fails)                                 the index
 /// ```
 
-#include "quire/cache/detail/step_slot.hpp"
 #include "quire/cache/detail/block_group.hpp"
+#include "quire/cache/detail/step_slot.hpp"
 #include <quire/cache/detail/append_cursor.hpp>
 #include <quire/cache/detail/cache_core.hpp>
 #include <quire/cache/detail/index_paths.hpp>
