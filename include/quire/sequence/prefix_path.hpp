@@ -14,7 +14,6 @@
 /// holder has published is *adopted*: the hold becomes the pin. Both happen in `settle`, step by step, so that whoever
 /// keeps blocks for units can follow.
 
-#include <quire/core/contract.hpp>
 #include <quire/core/types.hpp>
 #include <quire/prefix/prefix_pin.hpp>
 #include <quire/sequence/block_geometry.hpp>
