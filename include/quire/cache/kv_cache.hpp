@@ -12,13 +12,8 @@
 /// Handles (`sequence`, `step_plan`) are move-only; dropping one undoes or releases what it stands for. They refer to the
 /// cache, which outlives them. One thread owns a cache, unless its lock policy says otherwise.
 
-#include "quire/block/concepts.hpp"
-#include "quire/cache/admission.hpp"
-#include "quire/cache/detail/step_slot.hpp"
-#include "quire/cache/lock.hpp"
-#include "quire/observe/concepts.hpp"
-#include "quire/prefix/concepts.hpp"
-#include "quire/sequence/concepts.hpp"
+#include <quire/block/concepts.hpp>
+#include <quire/cache/admission.hpp>
 #include <quire/cache/cache_options.hpp>
 #include <quire/cache/concepts.hpp>
 #include <quire/cache/detail/admitter.hpp>
@@ -29,10 +24,12 @@
 #include <quire/cache/detail/figures.hpp>
 #include <quire/cache/detail/fit_groups.hpp>
 #include <quire/cache/detail/lifetime.hpp>
+#include <quire/cache/detail/step_slot.hpp>
 #include <quire/cache/detail/stepper.hpp>
 #include <quire/cache/detail/timeline_loss.hpp>
 #include <quire/cache/fwd.hpp>
 #include <quire/cache/group_figures.hpp>
+#include <quire/cache/lock.hpp>
 #include <quire/cache/policies.hpp> // IWYU pragma: keep, a default
 #include <quire/cache/preemption.hpp>
 #include <quire/cache/refusal.hpp>
@@ -52,6 +49,9 @@
 #include <quire/model/cache_layout.hpp>
 #include <quire/model/model_spec.hpp>
 #include <quire/observe/cache_statistics.hpp>
+#include <quire/observe/concepts.hpp>
+#include <quire/prefix/concepts.hpp>
+#include <quire/sequence/concepts.hpp>
 #include <quire/view/action.hpp>
 
 #include <algorithm>

@@ -4,7 +4,7 @@
 /// \file
 /// The handle of one request.
 
-#include "quire/cache/detail/cache_core.hpp"
+#include <quire/cache/detail/cache_core.hpp>
 #include <quire/cache/detail/cache_state.hpp>
 #include <quire/cache/detail/lifetime.hpp>
 #include <quire/core/contract.hpp>

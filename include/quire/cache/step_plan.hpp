@@ -4,7 +4,7 @@
 /// \file
 /// The handle of one step.
 
-#include "quire/cache/detail/cache_core.hpp"
+#include <quire/cache/detail/cache_core.hpp>
 #include <quire/cache/detail/cache_state.hpp>
 #include <quire/cache/detail/step_slot.hpp>
 #include <quire/cache/detail/stepper.hpp>

@@ -44,7 +44,7 @@ TEST_CASE("S26: a step takes what its positions need, writes it and owns it") {
     CHECK(w.take(h, 9) == 3);
     CHECK(entries(h.t) == list{0, 1, 2});
     CHECK(w.group.pool().state(block_id{2}) == state::writing);
-    CHECK(w.group.held() == 3);
+    CHECK(w.group.ledger().held() == 3);
     w.check({&h});
     w.commit(h, w.request(h, 9));
     CHECK(w.group.pool().state(block_id{2}) == state::private_);
@@ -132,7 +132,7 @@ TEST_CASE("S21: kept by path, the pin on a unit keeps its blocks, and release to
     w.arrive(h, 0, 5);
     w.arrive(h, 1, 3);
     CHECK(w.group.published() == 2 * per_unit);
-    CHECK(w.group.held() == 1);
+    CHECK(w.group.ledger().held() == 1);
     CHECK(w.group.pool().holders(h.t.blocks[0]) == 0); // the hold has become the pin
     CHECK(w.group.pool().state(h.t.blocks[0]) == state::published);
     w.check({&h});
@@ -140,7 +140,7 @@ TEST_CASE("S21: kept by path, the pin on a unit keeps its blocks, and release to
     CHECK(w.find(twin, {5, 3}, 8 * per_unit + 2, 8 * per_unit) == 0); // idle is the index's business here
     for (std::uint32_t j = 0; j < 2 * per_unit; ++j) { CHECK(entries(twin.t)[j] == table[j]); }
     CHECK(twin.t.skips(0) == 8 * per_unit);
-    CHECK(w.group.held() == 1);
+    CHECK(w.group.ledger().held() == 1);
     w.check({&h, &twin});
     w.drop(twin);
     w.drop(h);
@@ -201,7 +201,7 @@ TEST_CASE("S23: kept by path, what another holder has published is adopted") {
   w.check({&h, &reader});
   w.arrive(reader, 0, 1, unit_origin::adopted);
   CHECK(w.group.pool().holders(block_id{0}) == 0);
-  CHECK(w.group.held() == 0);
+  CHECK(w.group.ledger().held() == 0);
   w.check({&h, &reader});
 }
 
@@ -209,24 +209,24 @@ TEST_CASE("S17: kept by path, a sequence is promised what it has not taken, less
   auto w = workshop{retention::full()};
   auto h = holder{};
   w.begin(h);
-  w.group.owe(h.t, w.group.owes(h.t, 14, w.request(h, 0)));
-  CHECK(w.group.promised() == 4);
-  w.group.reserve(3);
-  CHECK(w.group.promised() == 1);
-  CHECK(w.group.reserved() == 3);
-  w.group.end_reserved(2); // two of these for a sequence that has ended
-  CHECK(w.group.reserved_by_live() == 1);
-  CHECK(w.group.promised() == 3);
-  w.group.unreserve();
-  CHECK(w.group.promised() == 4);
+  w.group.ledger().owe(h.t, w.group.owes(h.t, 14, w.request(h, 0)));
+  CHECK(w.group.ledger().promised() == 4);
+  w.group.ledger().reserve(3);
+  CHECK(w.group.ledger().promised() == 1);
+  CHECK(w.group.ledger().reserved() == 3);
+  w.group.ledger().end_reserved(2); // two of these for a sequence that has ended
+  CHECK(w.group.ledger().reserved_by_live() == 1);
+  CHECK(w.group.ledger().promised() == 3);
+  w.group.ledger().unreserve();
+  CHECK(w.group.ledger().promised() == 4);
   w.append(h, 5);
-  CHECK(w.group.promised() == 2);
+  CHECK(w.group.ledger().promised() == 2);
   CHECK(w.group.owes(h.t, 14, w.request(h, 0)) == 2);
-  w.group.owe(h.t, 7); // it was cut, or may become longer
-  CHECK(w.group.promised() == 7);
+  w.group.ledger().owe(h.t, 7); // it was cut, or may become longer
+  CHECK(w.group.ledger().promised() == 7);
   CHECK(w.group.budget(14, 4, 0) == 4);
   w.drop(h);
-  CHECK(w.group.promised() == 0);
+  CHECK(w.group.ledger().promised() == 0);
 }
 
 // --- kept by block -----------------------------------------------------------------------------------------------------
@@ -448,22 +448,22 @@ TEST_CASE("S17: kept by block, a block that several use is counted once, and the
   w.begin(h);
   auto const budget = h.t.budget;
   CHECK(budget == w.group.budget(64, 4, 0));
-  CHECK(w.group.promised() == budget);
+  CHECK(w.group.ledger().promised() == budget);
   w.append(h, 8);
-  CHECK(w.group.promised() == budget - 2);
+  CHECK(w.group.ledger().promised() == budget - 2);
   auto child = holder{};
   w.fork(h, child, 8);
-  CHECK(w.group.promised() == 2 * budget - 2);
+  CHECK(w.group.ledger().promised() == 2 * budget - 2);
   w.append(child, 4);
-  CHECK(w.group.promised() == 2 * budget - 3);
+  CHECK(w.group.ledger().promised() == 2 * budget - 3);
   w.check({&h, &child});
   w.group.set_budget(h.t, 0);                                // it ends, and its plan is open yet
-  CHECK(w.group.promised() == budget + budget - 3 - budget); // what the child holds, and it may hold more
+  CHECK(w.group.ledger().promised() == budget + budget - 3 - budget); // what the child holds, and it may hold more
   w.check({&h, &child});
   w.drop(h);
-  CHECK(w.group.promised() == budget - 3);
+  CHECK(w.group.ledger().promised() == budget - 3);
   w.drop(child);
-  CHECK(w.group.promised() == 0);
+  CHECK(w.group.ledger().promised() == 0);
   w.check({&h, &child});
 }
 
@@ -602,7 +602,8 @@ TEST_CASE("S15: compaction renames blocks where they hang, where they wait for a
     auto to = std::vector<block_id>(8);
     to[4] = block_id{0};
     to[3] = block_id{1};
-    w.group.relocate(to, false);
+    auto scratch = std::vector<quire::block_id>(w.group.capacity());
+    w.group.relocate(to, false, scratch);
     w.group.relocate(h.t, to);
     CHECK(entries(h.t) == (keeps.keeps_all() ? list{2, 1, 0} : list{-1, -1, 0}));
     CHECK(h.t.version == 0);

@@ -191,7 +191,7 @@ public:
       if (mine != h->t.held || h->t.held != h->t.counted) { return "held blocks of a table are miscounted"; }
       held += mine;
     }
-    if (held != group.held()) { return "held blocks are miscounted"; }
+    if (held != group.ledger().held()) { return "held blocks are miscounted"; }
     return group.audit(holders, users, in_index, false, false);
   }
   void check(std::vector<holder const*> const& all) const {

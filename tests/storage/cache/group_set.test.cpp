@@ -175,7 +175,7 @@ TEST_CASE("S24: a unit that leaves takes every group's blocks with it, and each 
   CHECK(w.groups.evictable(w.groups[1], w.index.evictable()) == 3);
   CHECK(w.groups.evictable(w.groups[2], w.index.evictable()) == 3);
   CHECK(w.groups.available(w.groups[0], w.index.evictable()) == 16);
-  w.groups[0].reserve(5);
+  w.groups[0].ledger().reserve(5);
   CHECK(w.groups.available(w.groups[0], w.index.evictable()) == 11);
   w.groups.unreserve();
   auto told = list(3);

@@ -11,12 +11,11 @@
 ///   attach   pins and holds; from here on nothing fails
 /// ```
 
-#include "quire/cache/detail/group_set.hpp"
-#include "quire/cache/detail/record.hpp"
-#include "quire/sequence/block_geometry.hpp"
 #include <quire/cache/admission.hpp>
 #include <quire/cache/detail/cache_core.hpp>
+#include <quire/cache/detail/group_set.hpp>
 #include <quire/cache/detail/lifetime.hpp>
+#include <quire/cache/detail/record.hpp>
 #include <quire/cache/refusal.hpp>
 #include <quire/cache/requests.hpp>
 #include <quire/core/checked.hpp>
@@ -25,6 +24,7 @@
 #include <quire/core/types.hpp>
 #include <quire/observe/events.hpp>
 #include <quire/prefix/prefix_pin.hpp>
+#include <quire/sequence/block_geometry.hpp>
 #include <quire/sequence/prefix_path.hpp>
 
 #include <algorithm>
@@ -120,7 +120,7 @@ private:
     for (auto const& group : c.groups) {
       if (!group.by_path() || !exceeds(group.geometry(), group.capacity())) { continue; }
       why.group = group.id();
-      why.promised = block_count{group.promised()};
+      why.promised = block_count{group.ledger().promised()};
       why.available = block_count{c.groups.available(group, c.index.evictable())};
       return why;
     }
@@ -240,12 +240,13 @@ private:
       auto const it = price_of(record, g, pinned, held);
       auto const idle = c.groups.evictable(group, idle_units);
       auto const room = std::uint64_t{c.room(g)} + idle - std::min(idle, it.takes);
-      auto refused = weigh(it, group.promised(), room, group.reserved(), group.capacity());
+      auto refused = weigh(it, group.ledger().promised(), room, group.ledger().reserved(), group.capacity());
       if (refused) {
         refused->group = group.id();
         return refused;
       }
-      c.need_beside(g, group.promised() + group.reserved() + it.in_total, idle - std::min(idle, it.takes));
+      c.need_beside(g, group.ledger().promised() + group.ledger().reserved() + it.in_total,
+                    idle - std::min(idle, it.takes));
     }
     auto const units = price_units(record, pinned);
     auto const room =

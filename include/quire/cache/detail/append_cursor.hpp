@@ -13,11 +13,11 @@
 /// A step inside a block goes through three loops: `plan_cursors` (may it?), `launch_cursors` (rows), `commit_cursor` (the
 /// token). At the end of a block, or of anything that the cursor knows, `leave_cursor` settles and opens it anew.
 
-#include "quire/cache/cache_options.hpp"
-#include "quire/cache/step.hpp"
-#include "quire/core/errc.hpp"
+#include <quire/cache/cache_options.hpp>
 #include <quire/cache/detail/cache_core.hpp>
 #include <quire/cache/detail/settle.hpp>
+#include <quire/cache/step.hpp>
+#include <quire/core/errc.hpp>
 #include <quire/core/types.hpp>
 
 #include <algorithm>
@@ -140,7 +140,9 @@ template <class Policies>
     auto const needs = c.groups[g].needs_next(r.tables[g], at);
     if (!needs || *needs > c.groups.available(c.groups[g], idle)) { return false; }
   }
-  for (std::size_t g = 0; g < c.groups.size(); ++g) { c.groups[g].reserve(*c.groups[g].needs_next(r.tables[g], at)); }
+  for (std::size_t g = 0; g < c.groups.size(); ++g) {
+    c.groups[g].ledger().reserve(*c.groups[g].needs_next(r.tables[g], at));
+  }
   c.reserved_units += opens_unit ? 1U : 0U;
   return true;
 }

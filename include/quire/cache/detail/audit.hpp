@@ -4,10 +4,10 @@
 /// \file
 /// Proving every invariant of a cache: everything is counted anew from the tables and paths of all sequences.
 
-#include "quire/cache/detail/step_slot.hpp"
 #include <quire/block/no_allocation.hpp>
 #include <quire/cache/admission.hpp>
 #include <quire/cache/detail/cache_core.hpp>
+#include <quire/cache/detail/step_slot.hpp>
 #include <quire/core/types.hpp>
 #include <quire/prefix/node_id.hpp>
 #include <quire/prefix/prefix_pin.hpp>
@@ -93,7 +93,7 @@ private:
     auto const& c = *c_;
     if (c.open != nullptr) { return c.open->phase == step_phase::planned ? "" : "the open plan is not planned"; }
     for (auto const& group : c.groups) {
-      if (group.reserved() != 0) { return "blocks are reserved without a plan"; }
+      if (group.ledger().reserved() != 0) { return "blocks are reserved without a plan"; }
     }
     return c.reserved_units != 0 ? "units are reserved without a plan" : "";
   }
@@ -193,15 +193,15 @@ private:
       owed += table.owed;
       if (auto text = window(record, g); !text.empty()) { return of + text; }
     }
-    if (held != group.held()) { return name + ": held blocks are miscounted"; }
+    if (held != group.ledger().held()) { return name + ": held blocks are miscounted"; }
     auto const in_use =
         static_cast<std::uint64_t>(std::count_if(users.begin(), users.end(), [](auto n) { return n > 0; }));
     auto const promised = group.by_path() ? owed : budgets - std::min(budgets, in_use);
-    if (group.promised() != promised - std::min<std::uint64_t>(promised, group.reserved_by_live())) {
+    if (group.ledger().promised() != promised - std::min<std::uint64_t>(promised, group.ledger().reserved_by_live())) {
       return name + ": promised blocks are miscounted";
     }
     if (promises_hold && !core_type::shares_memory &&
-        group.promised() > c.groups.available(group, c.index.evictable())) {
+        group.ledger().promised() > c.groups.available(group, c.index.evictable())) {
       return name + ": more is promised than can be had";
     }
     constexpr auto denies =

@@ -20,22 +20,22 @@
 /// that anybody who left it has told is over. Only then it is idle, or free.
 
 #include <quire/cache/cache_group.hpp>
+#include <quire/cache/detail/block_ledger.hpp>
 #include <quire/cache/detail/fence_clock.hpp>
+#include <quire/cache/detail/idle_blocks.hpp>
+#include <quire/cache/detail/unit_blocks.hpp>
+#include <quire/cache/detail/waiting_blocks.hpp>
 #include <quire/core/contract.hpp>
 #include <quire/core/types.hpp>
 #include <quire/model/capacity.hpp>
 #include <quire/model/intervals.hpp>
 #include <quire/model/resident_blocks.hpp>
 #include <quire/model/retention.hpp>
-#include <quire/prefix/detail/idle_order.hpp>
-#include <quire/prefix/node_id.hpp>
-#include <quire/prefix/order_list.hpp>
 #include <quire/sequence/block_geometry.hpp>
 #include <quire/sequence/block_table.hpp>
 #include <quire/sequence/prefix_path.hpp>
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -80,12 +80,10 @@ public:
               Clock const& clock)
       : members_{std::move(members)}, keeps_{stored(spec.keeps)}, by_path_{spec.keeps.keeps_all()},
         shares_{spec.keeps.shareable()}, geometry_{spec.block_tokens}, unit_{unit},
-        per_unit_{unit.block_tokens() / spec.block_tokens.value()}, sinks_{sinks_of(keeps_, spec.block_tokens)},
-        pool_{std::move(pool)}, clock_{&clock}, on_unit_(std::size_t{units.value()} * per_unit_),
-        place_(by_path_ ? 0 : capacity(), nowhere), users_(by_path_ ? 0 : capacity()),
-        hooks_(by_path_ ? 0 : std::size_t{capacity()} + 1), closed_marks_(hooks_.size()),
-        hung_in_(by_path_ ? 0 : capacity()), order_{node_count{by_path_ ? 0 : capacity()}},
-        uses_(Clock::immediate ? 0 : capacity()) {}
+        sinks_{sinks_of(keeps_, spec.block_tokens)}, pool_{std::move(pool)}, clock_{&clock},
+        ledger_{by_path_, capacity()},
+        content_{units, unit.block_tokens() / spec.block_tokens.value(), by_path_ ? 0 : capacity()},
+        idle_{by_path_ ? 0 : capacity()}, waiting_{clock, capacity()} {}
   block_group(block_group const&) = delete;
   auto operator=(block_group const&) -> block_group& = delete;
 
@@ -95,7 +93,7 @@ public:
   [[nodiscard]] auto id() const noexcept -> group_id { return members_.front(); }
   [[nodiscard]] auto keeps() const noexcept -> retention const& { return keeps_; }
   [[nodiscard]] auto by_path() const noexcept -> bool { return by_path_; }
-  [[nodiscard]] auto per_unit() const noexcept -> std::uint32_t { return per_unit_; }
+  [[nodiscard]] auto per_unit() const noexcept -> std::uint32_t { return content_.per_unit(); }
   [[nodiscard]] auto geometry() const noexcept -> block_geometry const& { return geometry_; }
   [[nodiscard]] auto pool() const noexcept -> Pool const& { return pool_; }
   [[nodiscard]] auto capacity() const noexcept -> std::uint32_t { return pool_.capacity().value(); }
@@ -105,28 +103,16 @@ public:
   // --- accounts -----------------------------------------------------------------------------------------------------
   [[nodiscard]] auto free() const noexcept -> std::uint32_t { return pool_.free_blocks().value(); }
   /// [blocks] that hold matchable content which nobody uses, in the group's own order.
-  [[nodiscard]] auto idle() const noexcept -> std::uint32_t { return evicts<Eviction> ? idle_ : 0; }
-  /// [blocks] that sequences may still take. Kept by path: what each was promised, less what it took. Kept by block: all
-  /// budgets, less the blocks in use; one that several use counts once, because when one of them moves on, the others keep
-  /// it, and the one needs another.
-  [[nodiscard]] auto promised() const noexcept -> std::uint32_t {
-    auto const all = by_path_ ? owed_ : budgets_ - std::min(budgets_, in_use_);
-    return all - std::min(all, reserved_by_live());
-  }
-  /// [blocks] that the plan at hand will take.
-  [[nodiscard]] auto reserved() const noexcept -> std::uint32_t { return reserved_; }
-  /// [blocks] of them for sequences that are promised them.
-  [[nodiscard]] auto reserved_by_live() const noexcept -> std::uint32_t { return reserved_ - reserved_by_ended_; }
-  auto reserve(std::uint32_t blocks) noexcept -> void { reserved_ += blocks; }
-  auto unreserve() noexcept -> void { reserved_ = reserved_by_ended_ = 0; }
-  /// A sequence ends whose \p blocks are reserved: nobody was promised them any more.
-  auto end_reserved(std::uint32_t blocks) noexcept -> void { reserved_by_ended_ += blocks; }
-  [[nodiscard]] auto waiting() const noexcept -> std::uint32_t { return waiting_; }
-  [[nodiscard]] auto lost() const noexcept -> std::uint32_t { return lost_; }
-  /// [blocks] held by all tables, with their multiplicity.
-  [[nodiscard]] auto held() const noexcept -> std::uint32_t { return held_; }
+  [[nodiscard]] auto idle() const noexcept -> std::uint32_t { return idle_.evictable(); }
+  /// What sequences hold, were promised, and have reserved.
+  [[nodiscard]] auto ledger() noexcept -> block_ledger& { return ledger_; }
+  [[nodiscard]] auto ledger() const noexcept -> block_ledger const& { return ledger_; }
+  /// [blocks] that wait for work in flight.
+  [[nodiscard]] auto waiting() const noexcept -> std::uint32_t { return waiting_.size(); }
+  /// [blocks] that a lost device may still write.
+  [[nodiscard]] auto lost() const noexcept -> std::uint32_t { return waiting_.lost(); }
   /// [blocks] that can be matched.
-  [[nodiscard]] auto published() const noexcept -> std::uint32_t { return published_; }
+  [[nodiscard]] auto published() const noexcept -> std::uint32_t { return content_.size(); }
 
   /// [blocks] that a sequence of up to \p limit positions takes at most: all of them, or, where blocks are given up, what it
   /// holds at once when a step adds up to \p append and up to \p rewind may be taken back, one to copy into included.
@@ -144,22 +130,15 @@ public:
   }
   /// A sequence begins that may hold \p blocks; 0 = it ends: what it holds is nobody's use any more.
   auto set_budget(block_table& t, std::uint32_t blocks) -> void {
-    if (by_path_) { return owe(t, blocks); }
+    if (by_path_) { return ledger_.owe(t, blocks); }
     if (blocks > 0) {
-      budgets_ += blocks;
-      t.budget = blocks;
-      each_held(t, [&](std::uint32_t j) { use(t.blocks[j]); });
+      ledger_.set_budget(t, blocks);
+      each_held(t, [&](std::uint32_t j) { ledger_.use(t, t.blocks[j]); });
     } else {
-      each_held(t, [&](std::uint32_t j) { leave_use(t, t.blocks[j]); });
-      budgets_ -= t.budget;
-      t.budget = 0;
+      each_held(t, [&](std::uint32_t j) { ledger_.leave_use(t, t.blocks[j]); });
+      ledger_.set_budget(t, 0);
     }
-    account(t);
-  }
-  /// A sequence kept by path may take \p blocks more.
-  auto owe(block_table& t, std::uint32_t blocks) noexcept -> void {
-    owed_ = owed_ - t.owed + blocks;
-    t.owed = blocks;
+    ledger_.account(t);
   }
   /// [blocks] that a sequence kept by path has still to take until \p limit.
   [[nodiscard]] auto owes(block_table const& t, std::uint32_t limit, append_request const& next) const
@@ -190,12 +169,12 @@ public:
     auto const size = geometry_.blocks(hit);
     t.skip_until = hit;
     if (by_path_) {
-      if (per_unit_ == 1) {
+      if (per_unit() == 1) {
         t.blocks.resize(size);
-        for (std::uint32_t j = 0; j < size; ++j) { t.blocks[j] = on_unit_[units[j].value()]; }
+        for (std::uint32_t j = 0; j < size; ++j) { t.blocks[j] = content_[units[j].value()]; }
       } else {
         t.blocks.clear();
-        for (std::uint32_t j = 0; j < size; ++j) { t.blocks.push_back(on_unit_[place_of(units, j)]); }
+        for (std::uint32_t j = 0; j < size; ++j) { t.blocks.push_back(content_[content_.place(units, j)]); }
       }
       return 0;
     }
@@ -204,7 +183,7 @@ public:
     std::uint32_t idle = 0;
     auto const write = [&](logical_block_interval blocks) {
       for (auto j = blocks.begin.value(); j < blocks.end.value(); ++j) {
-        t.blocks[j] = on_unit_[place_of(units, j)];
+        t.blocks[j] = content_[content_.place(units, j)];
         idle += is_idle(t.blocks[j]) ? 1U : 0U;
       }
     };
@@ -221,7 +200,7 @@ public:
       hold(t.blocks[j]);
       ++t.held;
     });
-    account(t);
+    ledger_.account(t);
   }
   /// Begins at \p position, a multiple of the block, as if nothing came before: what is computed from there on rebuilds the
   /// window. \pre no sinks, and the table has room \source S28
@@ -235,7 +214,7 @@ public:
     t.blocks.clear();
     t.released_end = t.view_begin = t.skip_until = t.budget = t.held = 0;
     t.version = 0;
-    account(t);
+    ledger_.account(t);
   }
 
   // --- steps --------------------------------------------------------------------------------------------------------
@@ -271,9 +250,9 @@ public:
       t.version = 0;
     }
     for (; t.size() < size; ++t.held) { t.blocks.push_back(take_one(t)); }
-    account(t);
+    ledger_.account(t);
     auto const taken = n + t.size() - before;
-    if (by_path_) { owe(t, t.owed - std::min(t.owed, taken)); }
+    ledger_.took(t, taken);
     return taken;
   }
   /// The same for one position of a decoding sequence, which nobody's copies concern. \returns how many may follow in the
@@ -283,8 +262,8 @@ public:
     if (j == t.size()) {
       t.blocks.push_back(take_one(t));
       ++t.held;
-      account(t);
-      if (by_path_ && t.owed > 0) { owe(t, t.owed - 1); }
+      ledger_.account(t);
+      ledger_.took(t, 1);
     }
     return point(t, committed);
   }
@@ -294,13 +273,13 @@ public:
       drop_written(t, t.blocks.back(), last);
       t.blocks.pop_back();
     }
-    account(t);
+    ledger_.account(t);
   }
   /// Undoes one copy of `take`.
   auto undo_copy(block_table& t, std::uint32_t j, block_id source, tickets const& last) -> void {
     drop_written(t, std::exchange(t.blocks[j], source), last);
     t.version = 0;
-    account(t);
+    ledger_.account(t);
   }
   /// Blocks that the step took are the sequence's own, and written by work that ends with \p until.
   auto commit(block_table& t, append_request const& a, std::uint32_t timeline, ticket until) -> void {
@@ -310,28 +289,25 @@ public:
     for (auto j = geometry_.index(begin); j < geometry_.blocks(end); ++j) { own(t.blocks[j], timeline, until); }
   }
   /// The step was launched and is dropped: its work may write all the same.
-  auto note_writes([[maybe_unused]] block_table const& t, [[maybe_unused]] append_request const& a,
-                   [[maybe_unused]] tickets const& last) noexcept -> void {
-    if constexpr (!Clock::immediate) {
-      auto const begin = a.committed + skips(t, a);
-      auto const end = a.committed + a.tokens;
-      for (auto j = geometry_.index(begin); begin < end && j < geometry_.blocks(end); ++j) {
-        join(uses_[t.blocks[j].value()].written, last);
-      }
+  auto note_writes(block_table const& t, append_request const& a, tickets const& last) noexcept -> void {
+    auto const begin = a.committed + skips(t, a);
+    auto const end = a.committed + a.tokens;
+    for (auto j = geometry_.index(begin); begin < end && j < geometry_.blocks(end); ++j) {
+      waiting_.note_writes(t.blocks[j], last);
     }
   }
   auto own(block_id block, std::uint32_t timeline, ticket until) -> void {
     if (pool_.state(block) == state_type::writing) { pool_.apply(block, event_type::commit); }
-    if constexpr (!Clock::immediate) { uses_[block.value()].written[timeline] = until; }
+    waiting_.note_write(block, timeline, until);
   }
   /// Gives up the \p source of a copy. \param pinned the path keeps it: nothing is counted here
   auto leave_source(block_table& t, block_id source, bool pinned, tickets const& last) -> void {
     if (by_path_ && pinned) { return; }
     drop(t, source, last);
-    account(t);
+    ledger_.account(t);
   }
   /// The \p source of a copy in flight is nobody's use any more: its sequence ends.
-  auto end_use(block_table& t, block_id source) noexcept -> void { leave_use(t, source); }
+  auto end_use(block_table& t, block_id source) noexcept -> void { ledger_.leave_use(t, source); }
   /// Gives up what no query from \p oldest on can see. \complexity O(blocks given up)
   auto trim(block_table& t, std::uint32_t oldest, tickets const& last) -> void {
     if (by_path_) { return; }
@@ -341,7 +317,7 @@ public:
     for (auto j = std::max(t.released_end, dead.begin.value()); j < end; ++j) { release(t, j, last); }
     t.released_end = end;
     move_view(t);
-    account(t);
+    ledger_.account(t);
   }
 
   // --- the append cursor --------------------------------------------------------------------------------------------
@@ -386,30 +362,29 @@ public:
   [[nodiscard]] auto would_free(block_table const& t, std::uint32_t length, std::uint32_t pinned) const
       -> std::uint32_t {
     std::uint32_t n = 0;
-    auto const begin = std::max(geometry_.blocks(length), by_path_ ? pinned * per_unit_ : 0U);
+    auto const begin = std::max(geometry_.blocks(length), by_path_ ? pinned * per_unit() : 0U);
     for (auto j = begin; j < t.size(); ++j) { n += t.blocks[j] && pool_.holders(t.blocks[j]) == 1 ? 1U : 0U; }
     return n;
   }
   /// Adds to \p until what still uses the blocks that \p t alone holds: others may have left them with work in flight.
-  auto join_uses([[maybe_unused]] block_table const& t, [[maybe_unused]] std::uint32_t pinned,
-                 [[maybe_unused]] tickets& until) const -> void {
+  auto join_uses(block_table const& t, std::uint32_t pinned, tickets& until) const -> void {
     if constexpr (!Clock::immediate) {
-      for (auto j = by_path_ ? pinned * per_unit_ : 0U; j < t.size(); ++j) {
-        if (t.blocks[j] && pool_.holders(t.blocks[j]) == 1) { join(until, uses_[t.blocks[j].value()].last); }
+      for (auto j = by_path_ ? pinned * per_unit() : 0U; j < t.size(); ++j) {
+        if (t.blocks[j] && pool_.holders(t.blocks[j]) == 1) { waiting_.join_use(t.blocks[j], until); }
       }
     }
   }
   /// Cuts back to \p length. \param pinned [units] the path had pinned before
   auto truncate(block_table& t, std::uint32_t length, std::uint32_t pinned, tickets const& last) -> void {
     auto const size = geometry_.blocks(length);
-    auto const counted_from = by_path_ ? std::max(size, pinned * per_unit_) : size;
+    auto const counted_from = by_path_ ? std::max(size, pinned * per_unit()) : size;
     for (auto j = t.size(); j-- > counted_from;) { release(t, j, last); }
     t.blocks.resize(size);
     t.released_end = std::min(t.released_end, size);
     t.view_begin = std::min(t.view_begin, size);
     t.skip_until = 0;
     t.version = 0;
-    account(t);
+    ledger_.account(t);
   }
   /// Shares what a child of \p length positions needs. \param pinned [units] the child's path has pinned
   /// \pre `can_resume_at(parent, length)`, and the table has room
@@ -424,7 +399,7 @@ public:
     auto const size = geometry_.blocks(length);
     if (by_path_) {
       child.blocks.assign(parent.blocks.begin(), parent.blocks.begin() + size);
-      share(std::min(size, pinned * per_unit_), size);
+      share(std::min(size, pinned * per_unit()), size);
     } else {
       auto const need = Retention::resident(token_pos{length}, keeps_, token_count{geometry_.block_tokens()});
       child.blocks.assign(size, block_id::none());
@@ -435,11 +410,11 @@ public:
       child.released_end = released_by(need.dead_blocks(token_count{length}));
       move_view(child);
     }
-    account(child);
+    ledger_.account(child);
   }
   /// Gives everything back, deepest first. \param pinned [units] that the path has pinned \post the table is empty
   auto drop_all(block_table& t, std::uint32_t pinned, tickets const& last) -> void {
-    auto const begin = by_path_ ? std::min(t.size(), pinned * per_unit_) : std::min(t.released_end, t.size());
+    auto const begin = by_path_ ? std::min(t.size(), pinned * per_unit()) : std::min(t.released_end, t.size());
     if (Clock::immediate && by_path_ && begin < t.size()) { // nothing waits: one pass
       pool_.release_and_reclaim(std::span{t.blocks}.subspan(begin));
     } else {
@@ -448,8 +423,8 @@ public:
     if (!by_path_) {
       for (auto j = std::min(t.released_end, sinks_); j-- > 0;) { release(t, j, last); }
     }
-    budgets_ -= t.budget;
-    owe(t, 0);
+    ledger_.set_budget(t, 0);
+    ledger_.owe(t, 0);
     reset(t);
   }
 
@@ -459,26 +434,21 @@ public:
   /// with theirs and the own one is given up.
   auto arrive(block_table& t, std::uint32_t u, unit_id unit, unit_origin origin, tickets const& last) -> void {
     if (!shares_) { return; }
-    auto const begin = u * per_unit_;
-    auto const end = std::min(begin + per_unit_, t.size());
+    auto const begin = first_in(u);
+    auto const end = std::min(begin + per_unit(), t.size());
     for (auto j = begin; j < end; ++j) {
-      if (t.blocks[j]) { arrive(t, j, place(unit, j - begin), origin, last); }
+      if (t.blocks[j]) { arrive(t, j, content_.place(unit, j - begin), origin, last); }
     }
-    account(t);
+    ledger_.account(t);
   }
   /// Unit \p to took the place of \p from in the index, with all that hangs there.
-  auto move(unit_id from, unit_id to) noexcept -> void {
-    for (std::uint32_t i = 0; i < per_unit_; ++i) {
-      auto const block = std::exchange(on_unit_[place(from, i)], block_id::none());
-      on_unit_[place(to, i)] = block;
-      if (block && !by_path_) { place_[block.value()] = place(to, i); }
-    }
-  }
+  auto move(unit_id from, unit_id to) noexcept -> void { content_.move(from, to); }
   /// \p unit leaves the index. \returns [blocks] that were its content and are free now, or wait
   auto depart(unit_id unit, leave_reason why) -> std::uint32_t {
     std::uint32_t n = 0;
-    for (std::uint32_t i = 0; i < per_unit_; ++i) {
-      if (auto const block = on_unit_[place(unit, i)]) { n += depart(block, place(unit, i), why) ? 1U : 0U; }
+    for (std::uint32_t i = 0; i < per_unit(); ++i) {
+      auto const at = content_.place(unit, i);
+      if (auto const block = content_[at]) { n += depart(block, at, why) ? 1U : 0U; }
     }
     return n;
   }
@@ -486,13 +456,9 @@ public:
   auto evict(std::uint32_t blocks) -> std::uint32_t {
     std::uint32_t n = 0;
     for (; n < blocks; ++n) {
-      auto const victim = order_.victim(*this, capacity() + 1, [this](std::uint32_t node) {
-        auto const block = block_id{node - 1};
-        return unreachable(block) && is_idle(block);
-      });
+      auto const victim = idle_.victim([this](block_id b) { return content_.unreachable(b) && is_idle(b); });
       if (!victim) { break; }
-      auto const block = block_id{victim.value() - 1};
-      depart(block, place_[block.value()], leave_reason::evicted);
+      depart(victim, content_.of(victim), leave_reason::evicted);
     }
     return n;
   }
@@ -500,54 +466,42 @@ public:
   /// Nobody can find any more what hangs now: it leaves first. Nothing is moved: O(1)
   auto close_epoch() noexcept -> void {
     if (by_path_) { return; } // the index closes its roots
-    ++epoch_;
-    order_.sweep_again();
+    content_.close_epoch();
+    idle_.sweep_again();
   }
 
   // --- work in flight -----------------------------------------------------------------------------------------------
   /// Frees what waited for tickets that are reached now.
   auto reclaim() -> void {
-    if constexpr (!Clock::immediate) {
-      for (std::uint32_t t = 0; t < timelines; ++t) {
-        auto& queue = queues_[t];
-        while (queue.head != none && clock_->reached(t, uses_[queue.head].last[t])) {
-          auto const block = block_id{queue.head};
-          queue.head = std::exchange(uses_[queue.head].next, unqueued);
-          if (pool_.holders(block) > 0) { continue; } // found again meanwhile
-          --waiting_;
-          settle(block);
-        }
-      }
-    }
+    waiting_.reclaim([this](block_id b) { return pool_.holders(b) > 0; }, [this](block_id b) { settle(b); });
   }
   /// Blocks that \p timeline may still write are never used again: nobody finds them, and they are counted as lost once
   /// nobody holds them. \pre the clock has not given the timeline up yet
   auto doom(std::uint32_t timeline) -> void {
-    for (std::uint32_t b = 0; b < uses_.size(); ++b) {
-      if (!clock_->reached(timeline, uses_[b].written[timeline])) { uses_[b].lost = true; }
-    }
+    waiting_.doom(timeline);
     if (by_path_) { return; } // the index takes their units out
-    for (std::uint32_t b = 0; b < uses_.size(); ++b) {
-      if (!uses_[b].lost || place_[b] == nowhere) { continue; }
-      on_unit_[std::exchange(place_[b], nowhere)] = block_id::none();
-      --published_;
-      if (pool_.holders(block_id{b}) > 0) {
-        pool_.apply(block_id{b}, event_type::unpublish);
+    for (std::uint32_t b = 0; b < capacity(); ++b) {
+      auto const block = block_id{b};
+      auto const at = content_.of(block);
+      if (!doomed(block) || at == content_.nowhere) { continue; }
+      content_.take_off(block, at);
+      if (pool_.holders(block) > 0) {
+        pool_.apply(block, event_type::unpublish);
         continue;
       }
-      if (uses_[b].next == unqueued) { leave_idle(block_id{b}); }
-      pool_.apply(block_id{b}, event_type::evict);
-      if (uses_[b].next == unqueued) { ++lost_; } // else when it is its turn
+      auto const queued = waiting_.queued(block);
+      if (!queued) { idle_.leave(block); }
+      pool_.apply(block, event_type::evict);
+      if (!queued) { waiting_.lose(); } // else when it is its turn
     }
   }
-  [[nodiscard]] auto doomed(block_id block) const noexcept -> bool {
-    return !Clock::immediate && uses_[block.value()].lost;
-  }
+  [[nodiscard]] auto doomed(block_id block) const noexcept -> bool { return waiting_.doomed(block); }
   /// Marks the units of which a block is doomed.
   auto mark_doomed(std::span<std::uint8_t> units) const -> void {
     if (!by_path_) { return; }
-    for (std::size_t at = 0; at < on_unit_.size(); ++at) {
-      if (on_unit_[at] && doomed(on_unit_[at])) { units[at / per_unit_] = 1; }
+    for (std::size_t at = 0; auto const block : content_.all()) {
+      if (block && doomed(block)) { units[at / per_unit()] = 1; }
+      ++at;
     }
   }
   /// [tokens] in front of the first block of \p t that is doomed; none if none is.
@@ -560,56 +514,50 @@ public:
 
   // --- compaction ---------------------------------------------------------------------------------------------------
   /// Takes free blocks with lower numbers than those in use, for these to move to, where free blocks are not this group's
-  /// alone. \param fits tells if what is promised to all groups can still be had: a fresh page may be one too many.
-  /// \returns new places, none = stays. \throws std::bad_alloc; nothing has changed then
+  /// alone. \param to by block, all none: new places, none = stays
+  /// \param fits tells if what is promised to all groups can still be had: a fresh page may be one too many.
   template <class Fits>
-  [[nodiscard]] auto take_places(Fits fits) -> std::vector<block_id> {
-    std::vector<block_id> to(capacity());
-    std::vector<std::uint8_t> taken(capacity());
+  auto take_places(std::span<block_id> to, Fits fits) -> void {
     for (auto high = capacity();;) {
-      auto const movable = [&](std::uint32_t b) {
-        auto const state = pool_.state(block_id{b});
-        return taken[b] == 0 && (state == state_type::private_ || state == state_type::published);
-      };
-      while (high > 0 && !movable(high - 1)) { --high; }
+      while (high > 0 && !movable(block_id{high - 1})) { --high; }
       auto const low = high > 0 ? pool_.try_allocate() : block_id::none();
-      if (!low) { return to; }
+      if (!low) { return; }
       if (low.value() >= high - 1 || !fits()) {
         if (pool_.release_and_retire(low)) { pool_.reclaim(low); }
-        return to;
+        return;
       }
-      taken[low.value()] = 1;
       to[--high] = low;
     }
   }
+  /// Finds such places among the free blocks, where all of them are this group's.
+  auto find_places(std::span<block_id> to) const -> void {
+    auto low = std::uint32_t{0};
+    for (auto high = capacity();;) {
+      while (low < high && pool_.state(block_id{low}) != state_type::free) { ++low; }
+      while (low < high && !movable(block_id{high - 1})) { --high; }
+      if (low >= high) { return; }
+      to[--high] = block_id{low++};
+    }
+  }
   /// Block b is block `to[b]` from now on, unless that is none.
-  /// \pre every target is free, or \p taken by `take_places`, and nothing waits
-  auto relocate(std::span<block_id const> to, bool taken) -> void {
+  /// \param taken the targets come from `take_places`, otherwise they are free \param scratch room for every block
+  /// \pre nothing waits
+  auto relocate(std::span<block_id const> to, bool taken, std::vector<block_id>& scratch) -> void {
     if (taken) {
       pool_.relocate_to_taken(to);
     } else {
       pool_.relocate(to);
     }
-    for (auto& block : on_unit_) {
-      if (block && to[block.value()]) { block = to[block.value()]; }
+    scratch.clear();
+    idle_.take_all(scratch);
+    content_.relocate(to);
+    for (std::uint32_t b = 0; b < to.size() && !by_path_; ++b) {
+      if (to[b]) { ledger_.swap(block_id{b}, to[b]); }
     }
-    if (by_path_) { return; }
-    std::vector<std::uint32_t> idle; // in their order
-    while (auto const victim = order_.first()) {
-      idle.push_back(victim.value() - 1);
-      order_.leave(*this, victim);
-    }
-    for (std::uint32_t b = 0; b < to.size(); ++b) {
-      if (!to[b]) { continue; }
-      std::swap(users_[b], users_[to[b].value()]);
-      std::swap(hung_in_[b], hung_in_[to[b].value()]);
-      place_[to[b].value()] = std::exchange(place_[b], nowhere);
-    }
-    if (order_.sweeping()) { order_.sweep_again(); } // blocks may have moved behind the walk
-    for (auto const b : idle) {
-      auto const block = to[b] ? to[b] : block_id{b};
-      order_.policy().create(node_of(block), root);
-      enter_idle(block);
+    for (auto const from : scratch) {
+      auto const block = to[from.value()] ? to[from.value()] : from;
+      idle_.create(block);
+      idle_.enter(block, content_.unreachable(block));
     }
   }
   /// The same for a table.
@@ -625,30 +573,10 @@ public:
   [[nodiscard]] auto audit(std::span<std::uint32_t const> holders, std::span<std::uint32_t const> users,
                            std::span<std::uint8_t const> in_index, bool shared_memory, bool denies) const
       -> std::string;
-  /// Hook of a block in the order of idle ones.
-  [[nodiscard]] auto hook(node_id node) noexcept -> order_hook& { return hooks_[node.value()]; }
-  /// True while a block stands among those that leave first.
-  [[nodiscard]] auto closed_mark(node_id node) noexcept -> std::uint8_t& { return closed_marks_[node.value()]; }
 
 private:
-  static constexpr std::uint32_t nowhere = 0xffff'ffffU;
-  static constexpr std::uint32_t none = 0xffff'ffffU;
-  static constexpr std::uint32_t unqueued = 0xffff'fffeU;
   static constexpr std::uint32_t least_shift = 8; // [blocks] views move on by at least that much
   static constexpr std::uint32_t max_query = 0x7fff'ffffU;
-  static constexpr node_id root{root_bit};
-
-  /// What work in flight may still do with a block.
-  struct block_uses {
-    tickets written{};             // the last that wrote it
-    tickets last{};                // the last use of those who left it
-    std::uint32_t next = unqueued; // in the queue it waits in
-    bool lost = false;             // a device that was given up may write it
-  };
-  struct queue_type {
-    std::uint32_t head = none;
-    std::uint32_t tail = none;
-  };
 
   /// A ring is a window whose blocks nobody shares: by whole blocks its pool recycles them as well.
   static auto stored(retention const& keeps) -> retention {
@@ -660,20 +588,11 @@ private:
     auto const dead = Retention::resident(token_pos{max_query}, keeps, block).dead;
     return dead.begin < dead.end ? dead.begin.value() : 0;
   }
-  static auto node_of(block_id block) noexcept -> node_id { return node_id{block.value() + 1}; }
   static auto released_by(logical_block_interval dead) noexcept -> std::uint32_t {
     return dead.begin < dead.end ? dead.end.value() : 0;
   }
   /// First logical block of logical unit \p u.
-  [[nodiscard]] auto first_in(std::uint32_t u) const noexcept -> std::uint32_t { return u * per_unit_; }
-  [[nodiscard]] auto place(unit_id unit, std::uint32_t i) const noexcept -> std::uint32_t {
-    return unit.value() * per_unit_ + i;
-  }
-  /// Where logical block \p j hangs if it does.
-  [[nodiscard]] auto place_of(std::span<unit_id const> units, std::uint32_t j) const noexcept -> std::uint32_t {
-    if (per_unit_ == 1) { return units[j].value(); } // without divisions
-    return place(units[j / per_unit_], j % per_unit_);
-  }
+  [[nodiscard]] auto first_in(std::uint32_t u) const noexcept -> std::uint32_t { return u * per_unit(); }
   /// What the first query behind a hit needs; behind a hit of the whole prompt that is its last position.
   [[nodiscard]] auto need_of(std::uint32_t prompt, std::uint32_t hit) const -> resident_blocks {
     return Retention::resident(token_pos{std::min(hit, prompt - 1)}, keeps_, token_count{geometry_.block_tokens()});
@@ -684,7 +603,7 @@ private:
     auto const need = need_of(prompt, hit);
     auto const search = [&](logical_block_interval blocks) -> std::optional<std::uint32_t> {
       for (auto j = blocks.end.value(); j-- > blocks.begin.value();) {
-        if (!on_unit_[place_of(units, j)]) { return j; }
+        if (!content_[content_.place(units, j)]) { return j; }
       }
       return std::nullopt;
     };
@@ -708,10 +627,6 @@ private:
     t.view_begin = t.released_end;
     t.version = 0;
   }
-  auto account(block_table& t) noexcept -> void {
-    held_ = held_ - t.counted + t.held;
-    t.counted = t.held;
-  }
   /// Notes the block at hand. \returns [tokens] of room in it
   auto point(block_table& t, std::uint32_t committed) const -> std::uint32_t {
     auto const j = geometry_.index(committed);
@@ -719,43 +634,42 @@ private:
     return geometry_.block_tokens() - geometry_.offset(committed);
   }
 
+  [[nodiscard]] auto movable(block_id block) const -> bool {
+    auto const state = pool_.state(block);
+    return state == state_type::private_ || state == state_type::published;
+  }
+
   // --- holds --------------------------------------------------------------------------------------------------------
   [[nodiscard]] auto is_idle(block_id block) const -> bool {
-    return pool_.holders(block) == 0 && (Clock::immediate || uses_[block.value()].next == unqueued);
+    return pool_.holders(block) == 0 && !waiting_.queued(block);
   }
   auto take_one(block_table const& t) -> block_id {
     auto const block = pool_.try_allocate();
     QUIRE_EXPECTS(static_cast<bool>(block)); // the plan counted it
-    return t.budget > 0 ? use(block) : block;
-  }
-  auto use(block_id block) noexcept -> block_id {
-    in_use_ += users_[block.value()]++ == 0 ? 1U : 0U;
+    ledger_.use(t, block);
     return block;
-  }
-  auto leave_use(block_table const& t, block_id block) noexcept -> void {
-    if (t.budget > 0) { in_use_ -= --users_[block.value()] == 0 ? 1U : 0U; } // else its end has said so
   }
   /// Adds a holder to a published block, which may have none.
   auto hold(block_id block) -> void {
     if (pool_.holders(block) == 0) {
       if (is_idle(block)) {
-        leave_idle(block);
+        idle_.leave(block);
       } else {
-        --waiting_; // it stays in its queue, which will see that it is held
+        waiting_.hold_again();
       }
-      if constexpr (Eviction::counts_uses) { order_.policy().use(node_of(block)); }
+      idle_.use(block);
     }
     pool_.hold(block);
   }
   /// Ends a hold of \p t on \p block, which is not in the table any more.
   auto drop(block_table& t, block_id block, tickets const& last) -> void {
     --t.held;
-    leave_use(t, block);
+    ledger_.leave_use(t, block);
     leave(block, last);
   }
   /// The same, and the work of \p last may have written it.
   auto drop_written(block_table& t, block_id block, tickets const& last) -> void {
-    if constexpr (!Clock::immediate) { join(uses_[block.value()].written, last); }
+    waiting_.note_writes(block, last);
     drop(t, block, last);
   }
   /// Entry \p j of a table is given up.
@@ -763,61 +677,32 @@ private:
     if (t.blocks[j]) { drop(t, std::exchange(t.blocks[j], block_id::none()), last); }
   }
   /// One holder leaves, whose work may use the block until \p last.
-  auto leave(block_id block, [[maybe_unused]] tickets const& last) -> void {
-    if constexpr (!Clock::immediate) { join(uses_[block.value()].last, last); }
+  auto leave(block_id block, tickets const& last) -> void {
+    waiting_.note_use(block, last);
     if (!pool_.release(block)) { return; }
     if (pool_.state(block) != state_type::published) {
       pool_.apply(block, event_type::retire);
     } else if (by_path_) {
       return; // the pin on its unit keeps it
     }
-    if (Clock::immediate || uses_[block.value()].next == unqueued) {
-      settle(block);
-    } else {
-      ++waiting_; // it still stands in a queue
-    }
+    settle(block);
   }
-  /// A block without holders waits for what may still use it, and then is idle or free.
+  /// A block without holders waits for what may still use it, and then is idle or free, or lost.
   auto settle(block_id block) -> void {
-    if constexpr (!Clock::immediate) {
-      auto& uses = uses_[block.value()];
-      if (!clock_->reached(uses.last)) {
-        auto& queue = queues_[clock_->behind(uses.last)];
-        (queue.head == none ? queue.head : uses_[queue.tail].next) = block.value();
-        queue.tail = block.value();
-        uses.next = none;
-        ++waiting_;
-        return;
-      }
-      if (uses.lost) {
-        ++lost_;
-        return;
-      }
-    }
-    if (pool_.state(block) == state_type::published) {
-      enter_idle(block);
-      ++idle_;
+    if (waiting_.enter(block)) { return; }
+    if (doomed(block)) {
+      waiting_.lose();
+    } else if (pool_.state(block) == state_type::published) {
+      idle_.enter(block, content_.unreachable(block));
     } else {
       pool_.reclaim(block);
     }
-  }
-  /// What hangs on \p block was found in an older epoch.
-  [[nodiscard]] auto unreachable(block_id block) const noexcept -> bool {
-    return place_[block.value()] != nowhere && hung_in_[block.value()] != epoch_;
-  }
-  auto enter_idle(block_id block) -> void {
-    if (unreachable(block)) { return order_.enter_closed(*this, node_of(block)); }
-    order_.enter(*this, node_of(block));
-  }
-  auto leave_idle(block_id block) -> void {
-    order_.leave(*this, node_of(block));
-    --idle_;
   }
 
   // --- the seam: content comes and goes -------------------------------------------------------------------------------
   auto arrive(block_table& t, std::uint32_t j, std::uint32_t at, unit_origin origin, tickets const& last) -> void {
     auto& entry = t.blocks[j];
-    auto const there = on_unit_[at];
+    auto const there = content_[at];
     if (there == entry) {
       if (by_path_ && origin != unit_origin::pinned) { // the hold has become the pin
         --t.held;
@@ -835,7 +720,7 @@ private:
       } else {
         hold(there);
         ++t.held;
-        if (t.budget > 0) { use(there); }
+        ledger_.use(t, there);
         drop(t, std::exchange(entry, there), last);
       }
       t.version = 0;
@@ -849,35 +734,29 @@ private:
   }
   auto on_arrive(block_id block, std::uint32_t at) -> void {
     pool_.apply(block, event_type::publish);
-    on_unit_[at] = block;
-    ++published_;
-    if (by_path_) { return; }
-    place_[block.value()] = at;
-    hung_in_[block.value()] = epoch_;
-    order_.policy().create(node_of(block), root);
+    content_.hang(block, at);
+    if (!by_path_) { idle_.create(block); }
   }
   /// \returns true if nobody holds it
   auto depart(block_id block, std::uint32_t at, [[maybe_unused]] leave_reason why) -> bool {
-    on_unit_[at] = block_id::none();
-    --published_;
+    content_.take_off(block, at);
     if (by_path_) {
       if constexpr (Clock::immediate) {
         pool_.evict_and_reclaim(block);
       } else {
         pool_.apply(block, event_type::evict);
         // What a lost timeline takes out of the index may still be in use on another one.
-        if (why == leave_reason::lost) { join(uses_[block.value()].last, clock_->latest()); }
+        if (why == leave_reason::lost) { waiting_.note_use(block, clock_->latest()); }
         settle(block);
       }
       return true;
     }
-    place_[block.value()] = nowhere;
     if (pool_.holders(block) > 0) {
       pool_.apply(block, event_type::unpublish);
       return false;
     }
     if (is_idle(block)) {
-      leave_idle(block);
+      idle_.leave(block);
       pool_.evict_and_reclaim(block);
     } else {
       pool_.apply(block, event_type::evict); // and is freed when it is its turn
@@ -891,30 +770,13 @@ private:
   bool shares_;
   block_geometry geometry_;
   block_geometry unit_;
-  std::uint32_t per_unit_; // [blocks]
-  std::uint32_t sinks_;    // [blocks]
+  std::uint32_t sinks_; // [blocks]
   Pool pool_;
   Clock const* clock_;
-  std::vector<block_id> on_unit_;    // [units · per_unit] content of a unit
-  std::vector<std::uint32_t> place_; // [blocks] where a block hangs
-  std::vector<std::uint32_t> users_; // [blocks] sequences, not ended, that hold it
-  std::vector<order_hook> hooks_;
-  std::vector<std::uint8_t> closed_marks_; // [hooks]
-  std::vector<std::uint32_t> hung_in_;     // [blocks] epoch in which a block arrived where it hangs
-  idle_order<Eviction> order_;             // of idle blocks
-  std::vector<block_uses> uses_;
-  std::array<queue_type, timelines> queues_{};
-  std::uint32_t epoch_ = 0;
-  std::uint32_t idle_ = 0;
-  std::uint32_t owed_ = 0;
-  std::uint32_t budgets_ = 0;
-  std::uint32_t in_use_ = 0; // blocks with users
-  std::uint32_t reserved_ = 0;
-  std::uint32_t reserved_by_ended_ = 0;
-  std::uint32_t held_ = 0;
-  std::uint32_t published_ = 0;
-  std::uint32_t waiting_ = 0;
-  std::uint32_t lost_ = 0;
+  block_ledger ledger_;
+  unit_blocks content_;
+  idle_blocks<Eviction> idle_;
+  waiting_blocks<Clock> waiting_;
 };
 
 template <class Pool, class Eviction, class Retention, class Clock>
@@ -929,18 +791,18 @@ auto block_group<Pool, Eviction, Retention, Clock>::audit(std::span<std::uint32_
   std::uint32_t retiring = 0;
   std::uint32_t published = 0;
   std::uint32_t waiting = 0;
-  std::vector<std::uint32_t> place(capacity(), nowhere);
-  for (std::size_t at = 0; at < on_unit_.size(); ++at) {
-    if (!on_unit_[at]) { continue; }
-    auto& known = place[on_unit_[at].value()];
-    auto const name = group + ", block " + std::to_string(on_unit_[at].value());
-    if (known != nowhere) { return name + ": it hangs on two units"; }
-    known = static_cast<std::uint32_t>(at);
-    if (in_index[at / per_unit_] == 0) { return name + ": it hangs on a unit outside the index"; }
+  std::vector<std::uint32_t> place(capacity(), content_.nowhere);
+  for (std::uint32_t at = 0; at < content_.all().size(); ++at) {
+    if (!content_[at]) { continue; }
+    auto& known = place[content_[at].value()];
+    auto const name = group + ", block " + std::to_string(content_[at].value());
+    if (known != content_.nowhere) { return name + ": it hangs on two units"; }
+    known = at;
+    if (in_index[at / per_unit()] == 0) { return name + ": it hangs on a unit outside the index"; }
   }
-  for (std::size_t u = 0; u < in_index.size() && by_path_; ++u) {
-    for (std::uint32_t i = 0; i < per_unit_; ++i) {
-      if (in_index[u] != 0 && !on_unit_[u * per_unit_ + i]) {
+  for (std::uint32_t u = 0; u < in_index.size() && by_path_; ++u) {
+    for (std::uint32_t i = 0; i < per_unit(); ++i) {
+      if (in_index[u] != 0 && !content_[content_.place(unit_id{u}, i)]) {
         return group + ": unit " + std::to_string(u) + " lacks a block";
       }
     }
@@ -953,29 +815,29 @@ auto block_group<Pool, Eviction, Retention, Clock>::audit(std::span<std::uint32_
     retiring += state == state_type::retiring ? 1U : 0U;
     published += state == state_type::published ? 1U : 0U;
     if (pool_.holders(block) != holders[b]) { return name + ": holders differ from the tables that name it"; }
-    if (!by_path_ && users_[b] != users[b]) { return name + ": the sequences that use it are miscounted"; }
+    if (!by_path_ && ledger_.users(block) != users[b]) { return name + ": the sequences that use it are miscounted"; }
     in_use += users[b] > 0 ? 1U : 0U;
-    if ((place[b] != nowhere) != (state == state_type::published)) { return name + ": published and hanging disagree"; }
-    if (!by_path_ && place_[b] != place[b]) { return name + ": it does not hang where it says"; }
+    if ((place[b] != content_.nowhere) != (state == state_type::published)) {
+      return name + ": published and hanging disagree";
+    }
+    if (!by_path_ && content_.of(block) != place[b]) { return name + ": it does not hang where it says"; }
     if ((state == state_type::writing || state == state_type::private_) && holders[b] == 0) {
       return name + ": in use without a holder";
     }
     if (!by_path_ && state == state_type::published && holders[b] == 0) { idle += is_idle(block) ? 1U : 0U; }
   }
   std::uint32_t waiting_retired = 0;
-  if constexpr (!Clock::immediate) {
-    for (auto const& queue : queues_) {
-      for (auto b = queue.head; b != none; b = uses_[b].next) {
-        waiting += holders[b] == 0 ? 1U : 0U;
-        waiting_retired += pool_.state(block_id{b}) == state_type::retiring ? 1U : 0U;
-      }
-    }
+  waiting_.for_each([&](block_id block) {
+    waiting += holders[block.value()] == 0 ? 1U : 0U;
+    waiting_retired += pool_.state(block) == state_type::retiring ? 1U : 0U;
+  });
+  if (!by_path_ && in_use != ledger_.in_use()) { return group + ": blocks in use are miscounted"; }
+  if (published != content_.size()) { return group + ": published blocks are miscounted"; }
+  if (idle != idle_.size()) { return group + ": idle blocks are miscounted"; }
+  if (waiting != waiting_.size()) { return group + ": waiting blocks are miscounted"; }
+  if (retiring != waiting_retired + waiting_.lost()) {
+    return group + ": retiring blocks neither wait nor are given up";
   }
-  if (!by_path_ && in_use != in_use_) { return group + ": blocks in use are miscounted"; }
-  if (published != published_) { return group + ": published blocks are miscounted"; }
-  if (idle != idle_) { return group + ": idle blocks are miscounted"; }
-  if (waiting != waiting_) { return group + ": waiting blocks are miscounted"; }
-  if (retiring != waiting_retired + lost_) { return group + ": retiring blocks neither wait nor are given up"; }
   auto const counted = pool_.free_blocks().value();
   if (shared_memory ? free < counted : (denies ? 0 : free) != counted) {
     return group + ": free blocks are miscounted";

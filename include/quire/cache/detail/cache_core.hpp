@@ -16,10 +16,9 @@
 ///   audit.hpp · timeline_loss.hpp · compact.hpp
 /// ```
 
-#include "quire/cache/detail/batch_rows.hpp"
-#include "quire/prefix/node_id.hpp"
 #include <quire/block/block_pool.hpp>
 #include <quire/cache/cache_options.hpp>
+#include <quire/cache/detail/batch_rows.hpp>
 #include <quire/cache/detail/block_group.hpp>
 #include <quire/cache/detail/fence_clock.hpp>
 #include <quire/cache/detail/group_set.hpp>
@@ -34,6 +33,7 @@
 #include <quire/observe/counting_observer.hpp>
 #include <quire/observe/events.hpp>
 #include <quire/observe/null_observer.hpp>
+#include <quire/prefix/node_id.hpp>
 #include <quire/sequence/block_geometry.hpp>
 
 #include <algorithm>
@@ -161,7 +161,8 @@ struct cache_core {
   auto count_needs() -> void {
     if constexpr (shares_memory) {
       for (std::size_t g = 0; g < groups.size(); ++g) {
-        need_beside(g, groups[g].promised() + groups[g].reserved(), groups.evictable(groups[g], index.evictable()));
+        need_beside(g, groups[g].ledger().promised() + groups[g].ledger().reserved(),
+                    groups.evictable(groups[g], index.evictable()));
       }
     }
   }
@@ -175,8 +176,8 @@ struct cache_core {
     if constexpr (shares_memory) {
       for (std::size_t g = 0; g < groups.size(); ++g) {
         auto const idle = groups.evictable(groups[g], index.evictable());
-        auto const promised = groups[g].promised();
-        need_beside(g, groups[g].reserved() + promised - std::min(promised, idle), 0);
+        auto const promised = groups[g].ledger().promised();
+        need_beside(g, groups[g].ledger().reserved() + promised - std::min(promised, idle), 0);
       }
       return groups.memory().fits();
     }
@@ -220,7 +221,7 @@ struct cache_core {
     auto const next = request_of(record, 0);
     for (std::size_t g = 0; g < groups.size(); ++g) {
       if (groups[g].by_path()) {
-        groups[g].owe(record.tables[g], groups[g].owes(record.tables[g], record.limit, next));
+        groups[g].ledger().owe(record.tables[g], groups[g].owes(record.tables[g], record.limit, next));
       }
     }
     owe_units(record, units_owed(record));

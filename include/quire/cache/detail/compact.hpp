@@ -4,47 +4,34 @@
 /// \file
 /// Moving blocks together (S15). Units stay where they are: only the groups' blocks have places.
 
-#include "quire/cache/detail/step_slot.hpp"
 #include <quire/cache/detail/append_cursor.hpp>
 #include <quire/cache/detail/cache_core.hpp>
+#include <quire/cache/detail/step_slot.hpp>
 #include <quire/core/errc.hpp>
 #include <quire/core/expected.hpp>
 #include <quire/core/types.hpp>
 #include <quire/view/action.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <type_traits>
+#include <span>
 #include <vector>
 
 namespace quire::detail {
 
 /// \cond INTERNAL
-/// New places of the blocks of \p group, none = stays: the lowest free place takes the highest block in use. Where groups
-/// share memory, places are taken from it, as low as it gives them. \throws std::bad_alloc
+/// New places of the blocks of \p group: the lowest free place takes the highest block in use. Where groups share memory,
+/// places are taken from it, as low as it gives them.
 template <class Policies, class Group>
-auto new_places(cache_core<Policies>& c, Group& group) -> std::vector<block_id> {
+auto choose_places(cache_core<Policies>& c, Group& group, std::span<block_id> to) -> void {
   if constexpr (cache_core<Policies>::shares_memory) {
-    return group.take_places([&] {
+    group.take_places(to, [&] {
       c.count_needs();
       return c.groups.memory().fits();
     });
   } else {
-    auto const& pool = group.pool();
-    using states = typename std::remove_cvref_t<decltype(pool)>::state_type;
-    auto const movable = [&](block_id block) {
-      auto const state = pool.state(block);
-      return state == states::private_ || state == states::published;
-    };
-    std::vector<block_id> to(group.capacity());
-    auto low = std::uint32_t{0};
-    auto high = group.capacity();
-    for (;;) {
-      while (low < high && pool.state(block_id{low}) != states::free) { ++low; }
-      while (low < high && !movable(block_id{high - 1})) { --high; }
-      if (low >= high) { return to; }
-      to[--high] = block_id{low++};
-    }
+    group.find_places(to);
   }
 }
 
@@ -61,13 +48,20 @@ auto compact(cache_core<Policies>& c) -> expected<std::vector<action>> {
   for (auto const& group : c.groups) { waits = waits || group.waiting() > 0; }
   if (waits) { return refuse(errc::views_in_flight); }
 
+  // All memory first, then all places, then the moves: whatever throws, nothing has moved.
   std::vector<action> moves;
-  std::vector<std::vector<block_id>> to; // nothing has moved before all are known
+  std::vector<std::vector<block_id>> to;
+  std::vector<block_id> scratch;
   std::size_t most = 0;
-  for (auto const& group : c.groups) { most += group.capacity() * group.members().size(); }
+  std::uint32_t widest = 0;
+  for (auto const& group : c.groups) {
+    most += group.capacity() * group.members().size();
+    widest = std::max(widest, group.capacity());
+    to.emplace_back(group.capacity());
+  }
   moves.reserve(most);
-  to.reserve(c.groups.size());
-  for (auto& group : c.groups) { to.push_back(new_places(c, group)); }
+  scratch.reserve(widest);
+  for (std::size_t g = 0; g < c.groups.size(); ++g) { choose_places(c, c.groups[g], to[g]); }
   for (std::size_t g = 0; g < c.groups.size(); ++g) {
     for (auto b = c.groups[g].capacity(); b-- > 0;) {
       if (!to[g][b]) { continue; }
@@ -75,7 +69,7 @@ auto compact(cache_core<Policies>& c) -> expected<std::vector<action>> {
         moves.push_back(action::move_block(member, block_id{b}, to[g][b]));
       }
     }
-    c.groups[g].relocate(to[g], cache_core<Policies>::shares_memory);
+    c.groups[g].relocate(to[g], cache_core<Policies>::shares_memory, scratch);
     for (auto& record : c.registry.live()) { c.groups[g].relocate(record.tables[g], to[g]); }
   }
   for (auto& record : c.registry.live()) { open_cursor(c, record); }

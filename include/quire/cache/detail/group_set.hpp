@@ -149,7 +149,7 @@ public:
   /// [blocks] that a plan could have now.
   [[nodiscard]] auto available(Group const& group, unit_count units) const noexcept -> std::uint32_t {
     auto const all = group.free() + evictable(group, units);
-    return all - std::min(all, group.reserved());
+    return all - std::min(all, group.ledger().reserved());
   }
   /// Frees \p blocks of \p group, or more, by eviction; \p evicted(group, blocks) is told for every group. \returns how many
   template <class Index, class Evicted>
@@ -188,7 +188,7 @@ public:
     for (auto& group : groups_) { group.reclaim(); }
   }
   auto unreserve() noexcept -> void {
-    for (auto& group : groups_) { group.unreserve(); }
+    for (auto& group : groups_) { group.ledger().unreserve(); }
   }
 
 private:

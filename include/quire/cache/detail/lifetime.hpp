@@ -4,11 +4,11 @@
 /// \file
 /// Beginning, forking, cutting back and ending sequences.
 
-#include "quire/cache/detail/step_slot.hpp"
 #include <quire/cache/detail/append_cursor.hpp>
 #include <quire/cache/detail/cache_core.hpp>
 #include <quire/cache/detail/figures.hpp>
 #include <quire/cache/detail/settle.hpp>
+#include <quire/cache/detail/step_slot.hpp>
 #include <quire/cache/group_figures.hpp>
 #include <quire/cache/preemption.hpp>
 #include <quire/core/errc.hpp>
@@ -82,10 +82,10 @@ auto fork(cache_core<Policies>& c, record_of<Policies>& parent, std::uint32_t le
     auto const room = c.room(g) + idle;
     fits = fits && c.admission.admits({.now = block_count{group.copies(table, next)},
                                        .in_total = block_count{owes},
-                                       .promised = block_count{group.promised()},
-                                       .available = block_count{room - std::min(room, group.reserved())},
+                                       .promised = block_count{group.ledger().promised()},
+                                       .available = block_count{room - std::min(room, group.ledger().reserved())},
                                        .capacity = block_count{group.capacity()}});
-    c.need_beside(g, group.promised() + group.reserved() + owes, idle);
+    c.need_beside(g, group.ledger().promised() + group.ledger().reserved() + owes, idle);
   }
   fits = fits && c.admission.admits({.now = block_count{next.copies_unit ? 1U : 0U},
                                      .in_total = block_count{c.units_owed(child)},
@@ -159,8 +159,8 @@ auto truncate(cache_core<Policies>& c, record_of<Policies>& r, std::uint32_t len
     auto const room = c.room(g) + c.groups.evictable(group, c.index.evictable());
     if (!c.admission.admits({.now = block_count{0},
                              .in_total = block_count{owed - settled},
-                             .promised = block_count{group.promised()},
-                             .available = block_count{room - std::min(room, group.reserved())},
+                             .promised = block_count{group.ledger().promised()},
+                             .available = block_count{room - std::min(room, group.ledger().reserved())},
                              .capacity = block_count{group.capacity()}})) {
       open_cursor(c, r);
       return refuse(errc::no_blocks);
@@ -257,7 +257,7 @@ auto end(cache_core<Policies>& c, record_of<Policies>& r, typename cache_core<Po
       auto const next = c.request_of(r, item.tokens);
       c.reserved_by_ended += r.path.units_for(c.index, c.unit(), r.at, item.tokens);
       for (std::size_t g = 0; g < c.groups.size(); ++g) {
-        c.groups[g].end_reserved(c.groups[g].needs(r.tables[g], next));
+        c.groups[g].ledger().end_reserved(c.groups[g].needs(r.tables[g], next));
       }
     }
   }

@@ -11,11 +11,9 @@
 ///   drop     before launch: the numbers are given back. After it: blocks retire under a ticket issued then
 /// ```
 
-#include "quire/cache/detail/block_group.hpp"
-#include "quire/sequence/block_table.hpp"
-#include "quire/sequence/prefix_path.hpp"
 #include <quire/cache/cache_options.hpp>
 #include <quire/cache/detail/append_cursor.hpp>
+#include <quire/cache/detail/block_group.hpp>
 #include <quire/cache/detail/cache_core.hpp>
 #include <quire/cache/detail/lifetime.hpp>
 #include <quire/cache/detail/settle.hpp>
@@ -26,6 +24,8 @@
 #include <quire/core/expected.hpp>
 #include <quire/core/types.hpp>
 #include <quire/observe/events.hpp>
+#include <quire/sequence/block_table.hpp>
+#include <quire/sequence/prefix_path.hpp>
 #include <quire/view/action.hpp>
 
 #include <algorithm>
@@ -320,7 +320,7 @@ private:
       auto const copied = c.groups[g].copies(r.tables[g], next);
       auto const needs = c.groups[g].needs(r.tables[g], next);
       slot.groups[g].rows.expect(r.tables[g], r.tables[g].size() + needs - copied, copied > 0, next.tokens);
-      c.groups[g].reserve(needs);
+      c.groups[g].ledger().reserve(needs);
     }
     slot.copies_to_come += copies;
     slot.actions_to_come += actions;
@@ -338,7 +338,7 @@ private:
     if constexpr (core_type::shares_memory) {
       auto const fits = [&] {
         for (std::size_t g = 0; g < c.groups.size(); ++g) {
-          c.need_beside(g, c.groups[g].needs(r.tables[g], next) + c.groups[g].reserved(),
+          c.need_beside(g, c.groups[g].needs(r.tables[g], next) + c.groups[g].ledger().reserved(),
                         c.groups.evictable(c.groups[g], c.index.evictable()));
         }
         return c.groups.memory().fits();
@@ -379,7 +379,7 @@ private:
     auto& c = *c_;
     auto const free_first = c.free_first();
     for (auto& group : c.groups) {
-      auto const wanted = group.reserved();
+      auto const wanted = group.ledger().reserved();
       if constexpr (core_type::shares_memory) {
         if (!free_first && wanted > 0) { c.evict(group, wanted); }
       } else if (wanted > group.free()) {

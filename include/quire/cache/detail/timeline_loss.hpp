@@ -9,12 +9,12 @@
 ///   (allocates, may throw)          (from here on nothing fails)                                 the index
 /// ```
 
-#include "quire/cache/detail/block_group.hpp"
-#include "quire/cache/detail/step_slot.hpp"
 #include <quire/cache/detail/append_cursor.hpp>
+#include <quire/cache/detail/block_group.hpp>
 #include <quire/cache/detail/cache_core.hpp>
 #include <quire/cache/detail/index_paths.hpp>
 #include <quire/cache/detail/lifetime.hpp>
+#include <quire/cache/detail/step_slot.hpp>
 #include <quire/core/contract.hpp>
 #include <quire/core/errc.hpp>
 #include <quire/core/expected.hpp>
