@@ -4,7 +4,9 @@
 #include <quire/cache/kv_cache.hpp>
 
 struct policies : quire::default_policies {
-#ifndef FIXED
+#ifdef FIXED
+  using admission = quire::admit_all;
+#else
   using admission = int;
 #endif
 };

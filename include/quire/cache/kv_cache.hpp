@@ -55,6 +55,7 @@
 #include <quire/view/action.hpp>
 
 #include <algorithm>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -91,6 +92,9 @@ class kv_cache {
   static_assert(retention_policy<typename Policies::retention>,
                 "kv_cache: retention must model quire::retention_policy (docs/concepts/retention_policy.md)");
   static_assert(cache_policies<Policies>);
+  static_assert(std::same_as<Policies, default_policies> || !std::derived_from<Policies, default_policies> ||
+                    overrides_a_role<Policies, default_policies>,
+                "kv_cache: the policies override no role of quire::default_policies; is the name of a role misspelt?");
 
   using core_type = detail::cache_core<Policies>;
   using state = detail::cache_state<Policies>;
@@ -320,8 +324,8 @@ public:
     return detail::abandon(state_->core, timeline);
   }
   /// Moves blocks so that those in use have the lowest numbers. The moves must run, in order, before the next step.
-  /// \errors errc::plan_open, errc::views_in_flight while a step or its ticket is pending, errc::not_supported where groups
-  /// share one memory. \complexity O(pool). \source S15
+  /// \errors errc::plan_open, errc::views_in_flight while a step or its ticket is pending. \throws std::bad_alloc with
+  /// nothing moved. \complexity O(pool). \source S15
   [[nodiscard]] auto compact() -> expected<std::vector<action>> {
     guard const hold{*state_};
     return detail::compact(state_->core);
@@ -345,12 +349,14 @@ public:
   /// Where the blocks of layer group \p group are. \complexity O(1), and one walk over the index while pins of ended
   /// sequences wait for tickets, for which it may throw std::bad_alloc
   [[nodiscard]] auto figures(group_id group) const -> group_figures {
+    guard const hold{*state_};
     auto const& core = state_->core;
     auto room = core.pins.size() > 0 ? detail::room_to_drain(core) : std::vector<detail::drained_node>{};
     return detail::figures_of(core, core.groups.part_of(group), detail::draining_units(core, room));
   }
   /// Sequences alive.
   [[nodiscard]] auto live_sequences() const -> sequence_count {
+    guard const hold{*state_};
     return sequence_count{static_cast<std::uint32_t>(state_->core.registry.live().size())};
   }
   /// [tokens] per block of layer group \p group.
