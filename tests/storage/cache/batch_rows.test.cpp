@@ -37,6 +37,7 @@ struct mirror {
     if (v.whole_table || columns != v.max_blocks) {
       table.assign(v.block_table.begin(), v.block_table.end());
       columns = v.max_blocks;
+      return;
     }
     for (auto const& d : v.delta) { table[static_cast<std::size_t>(d.row * columns + d.column)] = d.block; }
   }
@@ -56,8 +57,8 @@ auto columns_of(std::vector<item> const& items) -> std::uint32_t {
 auto step(batch_rows& rows, std::vector<item> const& items, std::uint32_t columns = 0) -> batch_view {
   rows.begin(std::max(columns, columns_of(items)));
   for (auto const& i : items) {
-    rows.make_ready(*i.table, i.table->size(), i.table->version == 0, i.q);
-    rows.expect(*i.table, i.table->size(), i.table->version == 0, i.q);
+    rows.make_ready(i.q);
+    rows.expect(i.q);
   }
   for (auto const& i : items) { rows.add(*i.table, i.committed, i.q, i.skips); }
   rows.end();
@@ -194,8 +195,8 @@ TEST_CASE("S19: the short path of one position writes what the general one would
   CHECK(rows.view(0).delta.empty());
   check(rows.view(0), {{&a, 6}, {&b, 5}}, device);
   rows.begin(4); // one opens a block
-  rows.make_ready(a, 3, false, 1);
-  rows.expect(a, 3, false, 1);
+  rows.make_ready(1);
+  rows.expect(1);
   rows.expect_same(1);
   a.blocks.emplace_back(9U);
   a.slot_shift = (9 - 2) * std::int64_t{p_b};
@@ -211,16 +212,47 @@ TEST_CASE("S19: what a plan made ready a launch writes without memory") {
   auto a = table_of({7}, 1);
   auto b = table_of({1, 2, 3, 4, 5, 6, 7, 8}, 2);
   rows.begin(8);
-  rows.make_ready(a, a.size(), false, 1);
-  rows.expect(a, a.size(), false, 1);
-  rows.make_ready(b, b.size(), false, 30);
-  rows.expect(b, b.size(), false, 30);
+  for (auto const q : {1U, 30U}) {
+    rows.make_ready(q);
+    rows.expect(q);
+  }
   CHECK(quire_test::allocations_of([&] {
           rows.add(a, 3, 1, 0);
           rows.add(b, 2, 30, 0);
           rows.end();
         }) == 0);
   CHECK(rows.capacity() == 4);
+}
+
+TEST_CASE("S19: where more has changed than a list is worth, the whole table is sent, and no memory is taken") {
+  auto rows = batch_rows{4, geometry};
+  auto device = mirror{};
+  auto versions = std::uint64_t{0};
+  auto const tables_from = [&](std::uint32_t first) {
+    auto out = std::vector<block_table>(4);
+    for (auto& t : out) {
+      for (auto i = 0; i < 400; ++i) { t.blocks.emplace_back(first++); }
+      t.version = ++versions;
+    }
+    return out;
+  };
+  auto const items_of = [](std::vector<block_table> const& tables) {
+    auto out = std::vector<item>{};
+    for (auto const& t : tables) { out.push_back({&t, 400 * p_b - 1}); }
+    return out;
+  };
+  auto const before = tables_from(0);
+  check(step(rows, items_of(before), 400), items_of(before), device);
+  auto const after = tables_from(5000);
+  auto const items = items_of(after);
+  CHECK(quire_test::allocations_of([&] { static_cast<void>(step(rows, items, 400)); }) == 0);
+  auto const v = rows.view(0);
+  CHECK(v.whole_table);
+  CHECK(v.delta.size() == 1024); // of 1600 changes
+  check(v, items, device);
+  auto const same = step(rows, items, 400);
+  CHECK_FALSE(same.whole_table);
+  CHECK(same.delta.empty());
 }
 
 TEST_CASE("S19: memory that fails leaves what a view shows") {

@@ -4,8 +4,10 @@
 /// \file
 /// One persistent buffer of a batch view: padded rows that follow their sequences (S19).
 ///
-/// A plan *expects* rows, which takes memory; a launch *adds* them, which takes none. Row i of a step is item i. If the same sequence sat in row i of this buffer's last view, only its new blocks are
-/// written; otherwise the row is rewritten. Whatever changes is listed, so that a device copy is patched and not re-sent.
+/// A plan *expects* rows, which takes memory; a launch *adds* them, which takes none. Row i of a step is item i. If the same
+/// sequence sat in row i of this buffer's last view, only its new blocks are written; otherwise the row is rewritten.
+/// Whatever changes is listed, so that a device copy is patched and not sent again. The list has a fixed size: where more
+/// has changed, to send the whole table is cheaper than to send the list.
 
 #include <quire/sequence/block_geometry.hpp>
 #include <quire/sequence/block_table.hpp>
@@ -33,8 +35,7 @@ public:
   batch_rows(std::uint32_t rows, block_geometry geometry)
       : geometry_{geometry}, rows_(rows), first_position_(rows, 0), length_(rows, 0),
         query_start_(std::size_t{rows} + 1, 0) {
-    make_room(rows);
-    delta_.reserve(std::size_t{rows} * 2);
+    make_room(2 * std::size_t{rows});
   }
   [[nodiscard]] auto capacity() const noexcept -> std::uint32_t { return static_cast<std::uint32_t>(rows_.size()); }
 
@@ -50,21 +51,14 @@ public:
     used_ = 0;
     expected_ = 0;
     expected_positions_ = 0;
-    expected_cells_ = filled_; // rows of the step before that this one lacks are cleared
-    if (expected_cells_ > delta_.capacity()) { delta_.reserve(2 * expected_cells_); }
   }
-  /// Takes the memory that a next row of \p size blocks and \p q positions needs, all cells of it anew if it \p copies.
-  /// \throws std::bad_alloc
-  auto make_ready(block_table const& t, std::uint32_t size, bool copies, std::uint32_t q) -> void {
-    auto const cells = expected_cells_ + cells_of(t, size, copies);
-    if (cells > delta_.capacity()) { delta_.reserve(2 * cells); }
+  /// Takes the memory that a next row of \p q positions needs. \throws std::bad_alloc
+  auto make_ready(std::uint32_t q) -> void {
     auto const positions = expected_positions_ + q + rows_.size(); // one for every row after it
     if (positions > slot_.size()) { make_room(positions); }
   }
-  /// The next row will show \p t with \p size blocks, all of them anew if it \p copies, and \p q positions.
-  /// \pre `make_ready`
-  auto expect(block_table const& t, std::uint32_t size, bool copies, std::uint32_t q) noexcept -> void {
-    expected_cells_ += cells_of(t, size, copies);
+  /// The next row will have \p q positions. \pre `make_ready`
+  auto expect(std::uint32_t q) noexcept -> void {
     expected_positions_ += q;
     ++expected_;
   }
@@ -140,7 +134,6 @@ public:
   auto end() noexcept -> void {
     for (auto r = used_; r < shown_; ++r) {
       clear_from(r, 0);
-      filled_ -= rows_[r].filled;
       rows_[r] = {};
     }
     shown_ = used_;
@@ -173,14 +166,6 @@ public:
 private:
   static constexpr std::int32_t nothing = -1;
 
-  /// Cells that may change when the next expected row shows \p t with \p size blocks.
-  [[nodiscard]] auto cells_of(block_table const& t, std::uint32_t size, bool copies) const noexcept -> std::size_t {
-    auto const& row = rows_[expected_];
-    auto const columns = std::size_t{size} - t.view_begin;
-    if (copies || t.version == 0 || row.version != t.version) { return columns + row.filled; }
-    return columns - std::min<std::size_t>(columns, row.filled) + t.released_end -
-           std::min(t.released_end, row.released);
-  }
   auto next_row(block_table const& t) noexcept -> std::uint32_t {
     auto const r = used_++;
     auto& row = rows_[r];
@@ -197,8 +182,6 @@ private:
       }
       if (row.filled < columns) { show(r, t, row.filled, columns); }
     }
-    filled_ += columns;
-    filled_ -= row.filled;
     row.filled = columns;
     row.released = t.released_end;
     return r;
@@ -211,14 +194,21 @@ private:
       auto const block = static_cast<std::int32_t>(t.blocks[t.view_begin + c].value()); // none is -1
       if (cells[c] == block) { continue; }
       cells[c] = block;
-      delta_.push_back({static_cast<std::int32_t>(r), static_cast<std::int32_t>(c), block});
+      list(r, c, block);
     }
   }
   auto clear_from(std::uint32_t r, std::uint32_t from) noexcept -> void {
     auto* cells = &table_[std::size_t{r} * columns_];
     for (auto c = from; c < rows_[r].filled; ++c) {
       cells[c] = nothing;
-      delta_.push_back({static_cast<std::int32_t>(r), static_cast<std::int32_t>(c), nothing});
+      list(r, c, nothing);
+    }
+  }
+  auto list(std::uint32_t r, std::uint32_t c, std::int32_t block) noexcept -> void {
+    if (delta_.size() == most_listed_) {
+      unseen_ = true;
+    } else {
+      delta_.push_back({static_cast<std::int32_t>(r), static_cast<std::int32_t>(c), block});
     }
   }
   [[gnu::noinline]] auto make_room(std::size_t positions) -> void {
@@ -226,12 +216,18 @@ private:
     slot_.resize(size);
     position_.resize(size);
   }
+  /// \throws std::bad_alloc; nothing that a view shows has changed then
   auto widen(std::uint32_t columns) -> void {
     std::vector<std::int32_t> wider(rows_.size() * columns, nothing);
     for (std::size_t r = 0; r < rows_.size(); ++r) {
       std::copy_n(table_.begin() + static_cast<std::ptrdiff_t>(r * columns_), columns_,
                   wider.begin() + static_cast<std::ptrdiff_t>(r * columns));
     }
+    constexpr std::size_t short_list = 1024; // worth more than its bytes
+    auto const most =
+        std::max(wider.size() * sizeof(table_[0]) / sizeof(table_delta), std::min(wider.size(), short_list));
+    delta_.reserve(most);
+    most_listed_ = most;
     table_ = std::move(wider);
     columns_ = columns;
   }
@@ -242,9 +238,7 @@ private:
   std::uint32_t used_ = 0;    // rows of this step
   std::uint32_t expected_ = 0;
   std::size_t expected_positions_ = 0;
-  std::size_t expected_cells_ = 0; // that may change
-  std::size_t filled_ = 0;         // cells that may not be -1, of all rows
-  std::uint32_t shown_ = 0;        // rows of the step before
+  std::uint32_t shown_ = 0; // rows of the step before
   bool whole_ = true;
   bool unseen_ = true; // no device has a copy of the table
   std::vector<row_state> rows_;
@@ -255,6 +249,7 @@ private:
   std::vector<std::int64_t> slot_;
   std::vector<std::int32_t> position_;
   std::vector<table_delta> delta_;
+  std::size_t most_listed_ = 0;
 };
 /// \endcond
 

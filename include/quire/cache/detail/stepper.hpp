@@ -313,14 +313,11 @@ private:
     for (std::size_t g = 0; g < c.groups.size(); ++g) {
       auto const needs = c.groups[g].needs(r.tables[g], next);
       r.tables[g].blocks.reserve(r.tables[g].blocks.size() + needs);
-      slot.groups[g].rows.make_ready(r.tables[g], r.tables[g].size() + needs, c.groups[g].copies(r.tables[g], next) > 0,
-                                     next.tokens);
+      slot.groups[g].rows.make_ready(next.tokens);
     }
     for (std::size_t g = 0; g < c.groups.size(); ++g) {
-      auto const copied = c.groups[g].copies(r.tables[g], next);
-      auto const needs = c.groups[g].needs(r.tables[g], next);
-      slot.groups[g].rows.expect(r.tables[g], r.tables[g].size() + needs - copied, copied > 0, next.tokens);
-      c.groups[g].ledger().reserve(needs);
+      slot.groups[g].rows.expect(next.tokens);
+      c.groups[g].ledger().reserve(c.groups[g].needs(r.tables[g], next));
     }
     slot.copies_to_come += copies;
     slot.actions_to_come += actions;
@@ -352,17 +349,11 @@ private:
   /// The step of a decoding sequence that needs blocks and nothing else. False if it takes more, or they are not there.
   [[nodiscard]] auto add_opening(slot_type& slot, record_type& r, token_id id) -> bool {
     auto& c = *c_;
-    for (std::size_t g = 0; g < c.groups.size(); ++g) {
-      slot.groups[g].rows.make_ready(r.tables[g], r.tables[g].size() + 1, false, 1);
-    }
+    for (auto& group : slot.groups) { group.rows.make_ready(1); }
     r.path.reserve(r.path.size() + 1);
     for (auto& table : r.tables) { table.blocks.reserve(table.blocks.size() + 1); }
     if (!reserve_next(c, r)) { return false; }
-    for (std::size_t g = 0; g < c.groups.size(); ++g) {
-      auto const& table = r.tables[g];
-      auto const size = c.groups[g].geometry().blocks(r.at.committed + 1);
-      slot.groups[g].rows.expect(table, std::max(size, table.size()), false, 1);
-    }
+    for (auto& group : slot.groups) { group.rows.expect(1); }
     note_cursor(c, r);
     *slot.items.end_place() = {&r, 1, 1, 1, 0, 1}; // how far it goes on is known at launch
     slot.items.add(1);
