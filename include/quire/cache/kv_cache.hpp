@@ -182,12 +182,11 @@ public:
   }
 
   /// Plans one step over many sequences, with an answer per item: an item that cannot be served is left out and changes
-  /// nothing. \errors errc::plan_open if another plan is not launched; errc::views_in_flight; errc::too_many_rows
+  /// nothing. \errors errc::plan_open if another plan is not launched; errc::views_in_flight
   /// \throws std::bad_alloc with nothing changed. Allocates nothing in a steady decode.
   /// \complexity O(items + new blocks). \source S18, S19, S26 (2, 3)
   [[nodiscard]] auto plan_step(std::span<step_item const> items, timeline_id timeline = timeline_id{0})
       -> expected<step_plan> {
-    if (items.size() > state_->core.options.max_rows.value()) { return refuse(errc::too_many_rows); }
     guard const hold{*state_};
     auto steps = detail::stepper<Policies>{state_->core};
     return steps.begin(timeline).map([&](slot_type* slot) {
@@ -239,7 +238,8 @@ public:
     return commit(std::move(plan), ticket{});
   }
 
-  /// Tells ids of positions that were committed without. \errors errc::out_of_range, errc::plan_open. \source B17
+  /// Tells ids of positions that were committed without. \errors errc::out_of_range; errc::plan_open;
+  /// errc::other_tokens if a position lies in a shared block that stores another token. Nothing has changed then. \source B17
   [[nodiscard]] auto resolve(sequence const& s, std::span<token_id const> ids) -> expected<void> {
     auto& record = checked(s);
     guard const hold{*state_};

@@ -413,7 +413,7 @@ TEST_CASE("S17: where groups share memory a step takes idle blocks of another gr
   for (token_id i = 0; i < 6; ++i) { e.keep(ascending(24, 1000 * (i + 1))); } // the window's idle blocks hold pages
   auto const before = e.now(1).evictable;
   REQUIRE(before > block_count{0});
-  auto r = e.admit(ascending(8), 200);
+  auto r = e.admit(ascending(8), 152);
   e.prefill(r, ascending(8), 8);
   for (auto at = 8; at < 160; ++at) { e.step({{&r, {at + 1}}}); } // every step is served
   CHECK(r.seq.length() == token_count{160});

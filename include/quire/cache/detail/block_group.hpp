@@ -126,7 +126,7 @@ public:
   [[nodiscard]] auto columns(std::uint32_t limit, std::uint32_t budget) const noexcept -> std::uint32_t {
     auto const all = geometry_.blocks(limit);
     if (by_path_) { return std::min(all, capacity()); } // a sequence never holds a block twice
-    return has_sinks() ? all : std::min(all, 2 * budget + least_shift);
+    return has_sinks() ? all : std::min(all, 2 * std::min(budget, capacity()) + least_shift);
   }
   /// A sequence begins that may hold \p blocks; 0 = it ends: what it holds is nobody's use any more.
   auto set_budget(block_table& t, std::uint32_t blocks) -> void {

@@ -283,7 +283,7 @@ private:
       }
     }
     for (std::size_t g = 0; g < groups.size() && options.max_context != token_count{}; ++g) {
-      auto const most = options.max_context.value();
+      auto const most = std::min(options.max_context.value(), longest());
       auto const draft = 4 * groups[g].geometry().block_tokens();
       columns[g] = groups[g].columns(most, groups[g].budget(most, append_limit(), draft));
     }
