@@ -259,7 +259,7 @@ TEST_CASE("B6: truncated drafts say the same", "[real]") {
 TEST_CASE("S24: preempted and recomputed in a pool that is too small, it says the same", "[real]") {
   auto const* const data = stories::find();
   if (data == nullptr) { return; }
-  auto s = storyteller<quire_test::optimistic_stories>{*data, 4, {.chunk = tokens(8)}, 70};
+  auto s = storyteller<quire_test::optimistic_stories>{*data, 4, {.chunk = tokens(8)}, 54};
   auto const ids = s.submit_cases();
   s.run();
   s.check_cases(ids, base_run(*data));

@@ -113,6 +113,7 @@ TEST_CASE("B23: the same items give the same plan one by one and at once, refusa
     for (auto seed = 0U; seed < 30; ++seed) {
       auto options = groups_of(20, groups);
       options.max_rows = row_count{5};
+      options.max_append = token_count{6};
       auto one = group_engine<eager>{options};
       auto two = group_engine<eager>{options};
       auto ones = std::vector<group_engine<eager>::sequence>{};
@@ -121,10 +122,10 @@ TEST_CASE("B23: the same items give the same plan one by one and at once, refusa
       auto const below = [&](std::uint32_t n) { return static_cast<std::uint32_t>(random() % n); };
       for (auto i = 0; i < 6; ++i) {
         auto const prompt = ascending(6 + below(7), static_cast<token_id>(1 + 100 * below(3)));
-        ones.push_back(std::move(one.ask(one.wanted(prompt, 30)).value()));
-        twos.push_back(std::move(two.ask(two.wanted(prompt, 30)).value()));
+        ones.push_back(std::move(one.ask(one.wanted(prompt, 28)).value()));
+        twos.push_back(std::move(two.ask(two.wanted(prompt, 28)).value()));
       }
-      for (auto step = 0; step < 8; ++step) {
+      for (auto step = 0; step < 16; ++step) {
         auto texts = std::vector<text>(7);
         auto which = std::vector<std::size_t>(7);
         auto items = std::vector<group_engine<eager>::step_item>{};
