@@ -1,14 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-// A role whose name is misspelt must not silently leave the default in place.
-// expect: the policies override no role of quire::default_policies; is the name of a role misspelt
+// A struct that names every role itself does not compile if one is misspelt.
+// expect: no type named 'eviction' in 'struct policies'
 #include <quire/cache/kv_cache.hpp>
-#include <quire/prefix/lfu_eviction.hpp>
 
-struct policies : quire::default_policies {
+struct policies {
+  using defaults = quire::default_policies;
+  using allocation = defaults::allocation;
+  using digest = defaults::digest;
 #ifdef FIXED
-  using eviction = quire::lfu_eviction;
+  using eviction = defaults::eviction;
 #else
-  using eviction_policy = quire::lfu_eviction;
+  using evicton = defaults::eviction;
 #endif
+  template <class Eviction, class Digest>
+  using index = defaults::index<Eviction, Digest>;
+  using admission = defaults::admission;
+  using copy = defaults::copy;
+  using retention = defaults::retention;
+  using block_states = defaults::block_states;
+  using request_states = defaults::request_states;
+  using fence = defaults::fence;
+  using lock = defaults::lock;
+  using observer = defaults::observer;
 };
 static_assert(sizeof(quire::kv_cache<policies>) > 0);

@@ -12,28 +12,11 @@
 #include <quire/prefix/concepts.hpp>
 #include <quire/sequence/concepts.hpp>
 
-#include <concepts>
-
 namespace quire {
 
-/// True if \p P differs from \p Base in some role. The language cannot list the members of a struct, so that an override
-/// whose name is misspelt beside others goes unseen; one that stands alone does not.
-template <class P, class Base>
-concept overrides_a_role =
-    !(std::same_as<typename P::allocation, typename Base::allocation> &&
-      std::same_as<typename P::digest, typename Base::digest> &&
-      std::same_as<typename P::eviction, typename Base::eviction> &&
-      std::same_as<typename P::template index<typename P::eviction, typename P::digest>,
-                   typename Base::template index<typename P::eviction, typename P::digest>> &&
-      std::same_as<typename P::admission, typename Base::admission> &&
-      std::same_as<typename P::copy, typename Base::copy> &&
-      std::same_as<typename P::retention, typename Base::retention> &&
-      std::same_as<typename P::block_states, typename Base::block_states> &&
-      std::same_as<typename P::request_states, typename Base::request_states> &&
-      std::same_as<typename P::fence, typename Base::fence> && std::same_as<typename P::lock, typename Base::lock> &&
-      std::same_as<typename P::observer, typename Base::observer>);
-
-/// One struct with a policy per role: `default_policies`, or a struct that derives from it and overrides some (S44).
+/// One struct with a policy per role: `default_policies`, or a struct that derives from it and overrides some (S44). A
+/// struct that names all roles itself does not compile if one is misspelt; of one that derives, the language cannot tell a
+/// misspelt override from a member of its own.
 template <class P>
 concept cache_policies =
     allocation_policy<typename P::allocation> && block_lifecycle<typename P::block_states> &&

@@ -55,7 +55,6 @@
 #include <quire/view/action.hpp>
 
 #include <algorithm>
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -92,9 +91,6 @@ class kv_cache {
   static_assert(retention_policy<typename Policies::retention>,
                 "kv_cache: retention must model quire::retention_policy (docs/concepts/retention_policy.md)");
   static_assert(cache_policies<Policies>);
-  static_assert(std::same_as<Policies, default_policies> || !std::derived_from<Policies, default_policies> ||
-                    overrides_a_role<Policies, default_policies>,
-                "kv_cache: the policies override no role of quire::default_policies; is the name of a role misspelt?");
 
   using core_type = detail::cache_core<Policies>;
   using state = detail::cache_state<Policies>;
