@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A struct that names every role itself does not compile if one is misspelt.
-// expect: no type named 'eviction' in 'struct policies'
+// expect: no type named 'eviction' in '(struct )?policies'
 #include <quire/cache/kv_cache.hpp>
 
 struct policies {
