@@ -69,12 +69,12 @@ public:
     return std::move(*admitted);
   }
   /// Plans, launches and commits one step.
-  auto step(std::span<step_item const> items) -> void {
-    auto plan = cache.plan_step(items);
-    expect(plan.has_value() && plan->complete(), "a step is refused");
-    keep(plan->launch().size());
-    keep(plan->view().slot.size());
-    expect(cache.commit(std::move(*plan)).has_value(), "a commit fails");
+  auto step(std::span<step_item const> items) -> void { finish(cache.plan_step(items)); }
+  /// The same, planned item by item.
+  auto step_one_by_one(std::span<step_item const> items) -> void {
+    auto plan = cache.begin_step();
+    for (auto const& item : items) { keep(plan->try_add(item).status); }
+    finish(std::move(plan));
   }
   /// Computes what of \p prompt is not attached.
   auto prefill(sequence const& s, token_span prompt) -> void {
@@ -84,6 +84,14 @@ public:
 
   cache_type cache;
   quire::scope_number scope;
+
+private:
+  auto finish(quire::expected<typename cache_type::step_plan> plan) -> void {
+    expect(plan.has_value() && plan->complete(), "a step is refused");
+    keep(plan->launch().size());
+    keep(plan->view().slot.size());
+    expect(cache.commit(std::move(*plan)).has_value(), "a commit fails");
+  }
 };
 
 } // namespace quire_bench

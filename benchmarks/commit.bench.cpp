@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// \file
-/// Committing a step that computed a new prompt of 512 full blocks: they are published, and their states change. The floor
-/// digests the same blocks and does nothing else.
+/// Committing a step that computed a new prompt of 512 full blocks: they are published, and their states change. Nobody
+/// reads digests. The floor copies the same tokens and numbers into place and does nothing else.
 
 #include "cache_fixture.hpp"
 #include "support.hpp"
 
 #include <quire/cache/kv_cache.hpp>
 #include <quire/core/types.hpp>
-#include <quire/identity/xxh3_128_digest.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <iomanip>
@@ -39,17 +39,15 @@ public:
   [[nodiscard]] auto at(std::uint32_t p) const -> token_span {
     return token_span{tokens_}.subspan(p * prompt_tokens, prompt_tokens);
   }
-  /// [ns] that the digests of all blocks take.
-  [[nodiscard]] auto digest() const -> double {
-    quire::xxh3_128_digest const policy;
-    std::vector<quire::digest_128> kept(prompt_blocks);
+  /// [ns] that it takes to copy all tokens and the numbers of their blocks into place.
+  [[nodiscard]] auto copy() -> double {
     auto time = 0.0;
     for (std::uint32_t p = 0; p < prompts; ++p) {
       time += nanoseconds([&] {
-        auto digest = policy.root({});
         for (std::uint32_t i = 0; i < prompt_blocks; ++i) {
-          digest = policy.chain(digest, at(p).subspan(std::size_t{i} * block_tokens, block_tokens));
-          kept[i] = digest;
+          auto const from = at(p).subspan(std::size_t{i} * block_tokens, block_tokens);
+          std::copy(from.begin(), from.end(), store_.begin() + std::ptrdiff_t{i} * block_tokens);
+          numbers_[i] = p + i;
         }
         benchmark::ClobberMemory();
       });
@@ -60,12 +58,14 @@ public:
 private:
   std::mt19937_64 random_{5};
   std::vector<quire::token_id> tokens_;
+  std::vector<quire::token_id> store_ = std::vector<quire::token_id>(prompt_tokens);
+  std::vector<std::uint32_t> numbers_ = std::vector<std::uint32_t>(prompt_blocks);
 };
 
-/// 1.5 × the digest + 10 ns: a goal that depends on the floor of the same run.
+/// 1.2 × the copies + 6 ns: a goal that depends on the floor of the same run.
 auto goal(result const& r) -> std::string {
   std::ostringstream text;
-  text << "ns<=" << std::fixed << std::setprecision(1) << 1.5 * r.floor_ns + 10 << " = 1.5 digests + 10";
+  text << "ns<=" << std::fixed << std::setprecision(1) << 1.2 * r.floor_ns + 6 << " = 1.2 copies + 6";
   return text.str();
 }
 
@@ -86,7 +86,7 @@ auto at_the_cache(benchmark::State& state) {
     }
     return time;
   };
-  auto const r = alternate(state, prompts * prompt_blocks, work, [&] { return source.digest(); });
+  auto const r = alternate(state, prompts * prompt_blocks, work, [&] { return source.copy(); });
   report(state, r, goal(r));
 }
 

@@ -99,13 +99,14 @@ auto grown(benchmark::State& state) {
 }
 
 [[maybe_unused]] auto const registered =
-    add("lookup/hot", 41, resident(1, 400, 65'536, unit_order::consecutive, "ratio<=2")) &&
-    add("lookup/hot_scattered", 41, resident(1, 400, 65'536, unit_order::scattered, "ratio<=3")) &&
-    add("lookup/rotating_120", 31, resident(120, 4, 65'536, unit_order::consecutive, "ratio<=2")) &&
-    add("lookup/rotating_120_scattered", 31, resident(120, 4, 65'536, unit_order::scattered, "ratio<=3")) &&
+    add("lookup/hot", 41, resident(1, 400, 65'536, unit_order::consecutive, "ratio<=1.5")) &&
+    add("lookup/hot_scattered", 41, resident(1, 400, 65'536, unit_order::scattered, "ratio<=1.8")) &&
+    add("lookup/rotating_120", 31, resident(120, 4, 65'536, unit_order::consecutive, "ratio<=1.5")) &&
+    add("lookup/rotating_120_scattered", 31, resident(120, 4, 65'536, unit_order::scattered, "ratio<=1.8")) &&
     add("lookup/grown_in_512_steps", 41, grown) &&
-    add("lookup/rotating_1000_of_1M", 21, resident(1000, 1, 1'048'576, unit_order::consecutive, "ratio<=2")) &&
-    add("lookup/rotating_1000_of_1M_scattered", 21, resident(1000, 1, 1'048'576, unit_order::scattered, "ratio<=3")) &&
+    add("lookup/rotating_1000_of_1M", 21, resident(1000, 1, 1'048'576, unit_order::consecutive, "ratio<=1.8")) &&
+    add("lookup/rotating_1000_of_1M_scattered", 21,
+        resident(1000, 1, 1'048'576, unit_order::scattered, "ratio<=1.8")) &&
     add("lookup/flat_index_hot", 11, resident<quire::flat_index<>>(1, 40, 65'536, unit_order::consecutive, "")) &&
     add("lookup/flat_index_rotating_120", 11,
         resident<quire::flat_index<>>(120, 1, 65'536, unit_order::consecutive, ""));

@@ -8,6 +8,7 @@
 #include "support.hpp"
 
 #include <quire/core/types.hpp>
+#include <quire/identity/xxh3_128_digest.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -109,9 +110,47 @@ auto publishing(bool written, unit_order order) {
   };
 }
 
+/// The digest of a published path that nobody has asked for before, per unit, beside the bare chain.
+auto digests(benchmark::State& state) {
+  prefix_fixture<> fixture{all_units, unit_order::consecutive};
+  new_prompts source;
+  std::vector<quire::unit_id> units(prompt_units);
+  auto const work = [&] {
+    source.renew();
+    auto time = 0.0;
+    for (std::uint32_t p = 0; p < prompts; ++p) {
+      auto const prompt = source.at(p);
+      auto pin = fixture.index.pin(fixture.index.match(fixture.root, prompt, units));
+      fixture.allocate(units);
+      fixture.write(prompt, units);
+      fixture.publish(pin, units);
+      time += nanoseconds([&] { keep(fixture.index.digest(pin)); });
+      fixture.index.release(std::move(pin));
+    }
+    fixture.flush();
+    return time;
+  };
+  auto const floor = [&] {
+    quire::xxh3_128_digest const policy;
+    auto time = 0.0;
+    for (std::uint32_t p = 0; p < prompts; ++p) {
+      time += nanoseconds([&] {
+        auto digest = policy.root({});
+        for (std::size_t i = 0; i < prompt_units; ++i) {
+          digest = policy.chain(digest, source.at(p).subspan(i * unit_tokens, unit_tokens));
+        }
+        keep(digest);
+      });
+    }
+    return time;
+  };
+  report(state, alternate(state, prompts * prompt_units, work, floor), "ratio<=1.3 of the bare chain");
+}
+
 [[maybe_unused]] auto const registered =
     add("publish/new_prompt", 21, publishing(false, unit_order::consecutive)) &&
     add("publish/new_prompt_scattered", 21, publishing(false, unit_order::scattered)) &&
-    add("publish/decoded_units", 21, publishing(true, unit_order::consecutive));
+    add("publish/decoded_units", 21, publishing(true, unit_order::consecutive)) &&
+    add("publish/digests_on_demand", 21, digests);
 
 } // namespace

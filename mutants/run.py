@@ -42,7 +42,7 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 WORK = ROOT / "build" / "mutants" / str(os.getpid())  # two runs at once do not meet
 COMPILER = os.environ.get("CXX", "g++")
-FLAGS = ["-std=c++20", "-O1", "-w", '-DQUIRE_CONTRACT_INCLUDE="support/throwing_contract.hpp"']
+FLAGS = ["-std=c++20", "-Og", "-DXXH_NO_INLINE_HINTS", "-w", '-DQUIRE_CONTRACT_INCLUDE="support/throwing_contract.hpp"']
 PROPERTY = "seed=20260101 max_success=100"
 STATIC = "static_assert"
 COPIED = ("include", "tests", "property_tests", "examples")
