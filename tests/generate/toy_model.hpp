@@ -98,8 +98,8 @@ public:
   [[nodiscard]] auto max_positions() const noexcept -> quire::token_count { return positions; }
   auto run(std::span<quire::action const> actions) -> quire::expected<void> {
     for (auto const& act : actions) {
-      auto const to = act.target.value() * unit_;
-      auto const from = act.source.value() * unit_;
+      auto const to = act.target.block.value() * unit_;
+      auto const from = act.source.block.value() * unit_;
       if (act.kind == quire::action_kind::copy) {
         ++copies;
         for (std::size_t i = 0; i < act.tokens.value(); ++i) { device_[to + i] = device_[from + i]; }

@@ -304,8 +304,9 @@ void check_attention_backend() {
   SECTION("rule 6: a list with a store or load is refused whole, unless there is a tier") {
     auto b = bench{{conformance_params(2, 1)}};
     b.step({{.request = 1, .blocks = {2}, .cached = 0, .queries = 4}});
-    auto const done = b.backend().run(
-        std::array{action::scrub_block(g0, block_id{2}), action::store_block(g0, block_id{2}, token_count{4})});
+    auto const done =
+        b.backend().run(std::array{action::scrub_block(g0, block_id{2}),
+                                   action::store_block(g0, block_id{2}, {tier_id{1}, block_id{0}}, token_count{4})});
     if (!done) {
       CHECK(done.error() == errc::not_supported);
       b.check_reads({{.request = 1, .blocks = {2}, .cached = 3, .queries = 1, .write = false}});

@@ -284,7 +284,8 @@ TEST_CASE("S44: a recorder keeps what was performed, in order") {
   REQUIRE(backend.run(std::array{scrub}));
   REQUIRE(backend.write(l0, arrays.view(), {.key = k, .value = v}));
   REQUIRE(backend.attend(l0, arrays.view(), {.query = q}, {.output = out}));
-  CHECK_FALSE(backend.run(std::array{action::load_block(group_id{0}, block_id{1}, token_count{1})}));
+  CHECK_FALSE(
+      backend.run(std::array{action::load_block(group_id{0}, {tier_id{1}, block_id{0}}, block_id{1}, token_count{1})}));
   auto const view = backend_record{.call = backend_call::write,
                                    .layer = l0,
                                    .slots = {8, 9, 10, 11, 0},

@@ -220,7 +220,7 @@ TEST_CASE("S37: blocks of every group are scrubbed before they are used again") 
   auto scrubbed = std::map<std::uint32_t, std::vector<std::uint32_t>>{};
   for (auto const& a : planned.launch()) {
     REQUIRE(a.kind == action_kind::scrub);
-    scrubbed[a.group.value()].push_back(a.target.value());
+    scrubbed[a.group.value()].push_back(a.target.block.value());
   }
   CHECK(scrubbed[0] == quire_test::numbers(r.seq.blocks(group(0))));
   CHECK(scrubbed[1] == quire_test::numbers(r.seq.blocks(group(1))));

@@ -58,8 +58,8 @@ TEMPLATE_TEST_CASE("S15: after compaction every later read gives the same", "", 
   auto targets = std::set<std::uint32_t>{};
   for (auto const& move : *moves) {
     CHECK(move.kind == action_kind::move);
-    CHECK(move.target < move.source);
-    CHECK(targets.insert(move.target.value()).second);
+    CHECK(move.target.block < move.source.block);
+    CHECK(targets.insert(move.target.block.value()).second);
   }
   e.perform(*moves);
   auto in_use = 0U;

@@ -257,7 +257,7 @@ TEST_CASE("case 27: a copy is an action with source, target and length, and noth
   CHECK(actions[0].kind == action_kind::copy);
   CHECK(actions[0].tokens == token_count{2});
   CHECK(e.now().published == block_count{1}); // the full copy publishes with the commit, not before
-  CHECK(e.cache.block_state_of(group_id{0}, actions[0].target) == block_state::writing);
+  CHECK(e.cache.block_state_of(group_id{0}, actions[0].target.block) == block_state::writing);
   e.perform(actions);
   e.forward(planned.view(), 0, {&b, {70, 80}});
   e.commit(std::move(planned), {{&b, {70, 80}}});

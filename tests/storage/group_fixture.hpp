@@ -233,8 +233,8 @@ public:
     for (auto const& act : actions) {
       if (act.kind == quire::action_kind::wait) { continue; }
       auto const g = act.group.value();
-      auto const at = [&](quire::block_id b) {
-        return memory[g].begin() + static_cast<std::ptrdiff_t>(std::size_t{b.value()} * unit(g));
+      auto const at = [&](quire::block_place p) {
+        return memory[g].begin() + static_cast<std::ptrdiff_t>(std::size_t{p.block.value()} * unit(g));
       };
       if (act.kind == quire::action_kind::copy) { std::copy_n(at(act.source), act.tokens.value(), at(act.target)); }
       if (act.kind == quire::action_kind::move) { std::copy_n(at(act.source), unit(g), at(act.target)); }

@@ -231,8 +231,8 @@ public:
   void perform(std::span<quire::action const> actions) {
     auto const unit = std::size_t{cache.block_tokens().value()};
     for (auto const& act : actions) {
-      auto const to = act.target.value() * unit;
-      auto const from = act.source.value() * unit;
+      auto const to = act.target.block.value() * unit;
+      auto const from = act.source.block.value() * unit;
       switch (act.kind) {
       case quire::action_kind::copy:
         for (std::size_t i = 0; i < act.tokens.value(); ++i) { device[to + i] = device[from + i]; }

@@ -335,7 +335,7 @@ private:
       if (a.kind == quire::action_kind::wait) { continue; }
       auto const unit = block_tokens(a.group.value());
       for (std::uint32_t i = 0; i < unit; ++i) {
-        out.emplace_back(a.group.value(), std::size_t{a.target.value()} * unit + i);
+        out.emplace_back(a.group.value(), std::size_t{a.target.block.value()} * unit + i);
       }
     }
     for (std::uint32_t g = 0; g < views.size(); ++g) {
@@ -483,7 +483,7 @@ private:
       if (a.kind == quire::action_kind::wait) { continue; }
       auto& memory = memory_[a.group.value()];
       auto const unit = block_tokens(a.group.value());
-      auto const at = [&](quire::block_id b) { return memory.begin() + std::ptrdiff_t{b.value()} * unit; };
+      auto const at = [&](quire::block_place p) { return memory.begin() + std::ptrdiff_t{p.block.value()} * unit; };
       if (a.kind == quire::action_kind::copy) {
         std::copy_n(at(a.source), a.tokens.value(), at(a.target));
         ++seen["copies"];

@@ -139,8 +139,8 @@ TEMPLATE_TEST_CASE("S44: executor conformance", "", null_subject, host_subject, 
     expect();
   }
   SECTION("rules 7 and 8: without a tier a list with a store or load is refused whole") {
-    for (auto const& tiered :
-         {action::store_block(g0, block_id{0}, token_count{4}), action::load_block(g0, block_id{0}, token_count{4})}) {
+    for (auto const& tiered : {action::store_block(g0, block_id{0}, {tier_id{1}, block_id{3}}, token_count{4}),
+                               action::load_block(g0, {tier_id{1}, block_id{3}}, block_id{0}, token_count{4})}) {
       auto const result = executor.run(std::array{action::scrub_block(g0, block_id{1}), tiered});
       CHECK(result.has_value() == TestType::has_tier);
       if (!result) { CHECK(result.error() == errc::not_supported); }

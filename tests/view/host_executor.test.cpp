@@ -288,10 +288,10 @@ TEST_CASE("S18: a refused or broken list has done nothing") {
     return executor.run(plan);
   };
   SECTION("refused: no tier") {
-    auto const stored = after(action::store_block(g0, block(0), count(4)));
+    auto const stored = after(action::store_block(g0, block(0), {quire::tier_id{1}, block(5)}, count(4)));
     REQUIRE_FALSE(stored);
     CHECK(stored.error() == errc::not_supported);
-    auto const loaded = after(action::load_block(g0, block(0), count(4)));
+    auto const loaded = after(action::load_block(g0, {quire::tier_id{1}, block(5)}, block(0), count(4)));
     REQUIRE_FALSE(loaded);
     CHECK(loaded.error() == errc::not_supported);
   }

@@ -20,6 +20,7 @@ struct timeline;
 struct ticket;
 struct group;
 struct unit;
+struct tier;
 struct layer;
 struct depth;
 struct scope_number;
@@ -42,6 +43,10 @@ using timeline_id = strong_id<tag::timeline, std::uint32_t>;
 using unit_id = strong_id<tag::unit, std::uint32_t>;
 /// Names a layer group: layers of one shape and retention that share a page table.
 using group_id = strong_id<tag::group, std::uint32_t>;
+/// Names a memory that blocks can lie in: `device_tier`, or a tier behind it, slower and larger.
+using tier_id = strong_id<tag::tier, std::uint32_t>;
+/// The memory that a backend reads: a cache's own pools.
+inline constexpr tier_id device_tier{0};
 /// Names a layer of a model, in [0, layers), in the order in which a forward pass runs them.
 using layer_id = strong_id<tag::layer, std::uint32_t>;
 /// Local number of a sharing scope. It is an index of this cache and says nothing about the scope's content (S37).

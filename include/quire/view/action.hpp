@@ -45,6 +45,25 @@ enum class action_kind : std::uint8_t {
   return "unknown action";
 }
 
+/// Where a block lies: on the device, unless a tier is named.
+struct block_place {
+  /// Memory.
+  tier_id tier = device_tier;
+  /// Block of it; none() if no place is meant.
+  block_id block = {};
+
+  /// No place.
+  constexpr block_place() noexcept = default;
+  /// \p on_device, in the device's memory.
+  constexpr block_place(block_id on_device) noexcept : block{on_device} {} // NOLINT(google-explicit-constructor)
+  /// \p number in the memory \p of.
+  constexpr block_place(tier_id of, block_id number) noexcept : tier{of}, block{number} {}
+  /// True if a place is meant.
+  [[nodiscard]] explicit constexpr operator bool() const noexcept { return static_cast<bool>(block); }
+  /// True if memory and block agree.
+  friend constexpr auto operator==(block_place const&, block_place const&) noexcept -> bool = default;
+};
+
 /// A request to an executor. Plain data: it may be copied to a device or written to a log as it is.
 /// Fields that a kind does not use hold their default, so that equal actions compare equal.
 struct action {
@@ -52,10 +71,10 @@ struct action {
   action_kind kind = action_kind::wait;
   /// Layer group whose block is meant.
   group_id group = {};
-  /// Block that is read (copy, move, store).
-  block_id source = {};
-  /// Block that is written (copy, move, scrub, load).
-  block_id target = {};
+  /// Where is read (copy, move, store, load).
+  block_place source = {};
+  /// Where is written (copy, move, scrub, store, load).
+  block_place target = {};
   /// [tokens] How many, from the start of the block, have to be right afterwards (copy, store, load).
   token_count tokens = {};
   /// Queue that is waited for (wait).
@@ -81,15 +100,15 @@ struct action {
   [[nodiscard]] static constexpr auto scrub_block(group_id group, block_id target) noexcept -> action {
     return {.kind = action_kind::scrub, .group = group, .target = target};
   }
-  /// Action that brings the first \p tokens tokens of \p source to the tier.
-  [[nodiscard]] static constexpr auto store_block(group_id group, block_id source, token_count tokens) noexcept
-      -> action {
-    return {.kind = action_kind::store, .group = group, .source = source, .tokens = tokens};
+  /// Action that brings the first \p tokens tokens of \p source to \p target, a place in a tier.
+  [[nodiscard]] static constexpr auto store_block(group_id group, block_id source, block_place target,
+                                                  token_count tokens) noexcept -> action {
+    return {.kind = action_kind::store, .group = group, .source = source, .target = target, .tokens = tokens};
   }
-  /// Action that fills the first \p tokens tokens of \p target from the tier.
-  [[nodiscard]] static constexpr auto load_block(group_id group, block_id target, token_count tokens) noexcept
-      -> action {
-    return {.kind = action_kind::load, .group = group, .target = target, .tokens = tokens};
+  /// Action that fills the first \p tokens tokens of \p target from \p source, a place in a tier.
+  [[nodiscard]] static constexpr auto load_block(group_id group, block_place source, block_id target,
+                                                 token_count tokens) noexcept -> action {
+    return {.kind = action_kind::load, .group = group, .source = source, .target = target, .tokens = tokens};
   }
 
   /// True if kind and every field agree.

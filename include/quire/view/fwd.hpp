@@ -10,6 +10,7 @@ namespace quire {
 
 struct action;
 struct batch_view;
+struct block_place;
 struct csr_buffers;
 struct csr_view;
 struct host_group;

@@ -58,9 +58,9 @@ public:
     for (auto const& act : actions) {
       switch (act.kind) {
       case action_kind::wait: wait_(act.timeline, act.until); break;
-      case action_kind::copy: copy(group(act), act.source, act.target, act.tokens); break;
-      case action_kind::move: copy(group(act), act.source, act.target, group(act).block_tokens); break;
-      case action_kind::scrub: fill(group(act), act.target); break;
+      case action_kind::copy: copy(group(act), act.source.block, act.target.block, act.tokens); break;
+      case action_kind::move: copy(group(act), act.source.block, act.target.block, group(act).block_tokens); break;
+      case action_kind::scrub: fill(group(act), act.target.block); break;
       case action_kind::store:
       case action_kind::load: break; // refused above
       }
@@ -92,9 +92,9 @@ private:
     if (act.kind == action_kind::wait) { return; }
     QUIRE_EXPECTS(act.group.value() < groups_.size());
     auto const& where = group(act);
-    QUIRE_EXPECTS(act.target.value() < where.blocks.value());
+    QUIRE_EXPECTS(act.target.tier == device_tier && act.target.block.value() < where.blocks.value());
     if (act.kind == action_kind::scrub) { return; }
-    QUIRE_EXPECTS(act.source.value() < where.blocks.value());
+    QUIRE_EXPECTS(act.source.tier == device_tier && act.source.block.value() < where.blocks.value());
     QUIRE_EXPECTS(act.source != act.target);
     QUIRE_EXPECTS(act.tokens <= where.block_tokens);
   }
