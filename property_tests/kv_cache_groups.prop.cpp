@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Caches with several layer groups: whatever is admitted, shared, forked, cut, dropped and moved, every query of every
 // group reads exactly what its attention rule lets it see (S27, S29, S30, B8).
+#include <quire/block/fifo_allocation.hpp>
+#include <quire/block/lowest_allocation.hpp>
 #include <quire/block/ticket_fence.hpp>
 #include <quire/cache/kv_cache.hpp>
+#include <quire/identity/constant_digest.hpp>
 #include <quire/memory/group_allocation.hpp>
 #include <quire/memory/partitioned_memory.hpp>
 #include <quire/memory/two_level_memory.hpp>
 #include <quire/memory/uniform_memory.hpp>
 #include <quire/model/retention.hpp>
+#include <quire/prefix/fifo_eviction.hpp>
 #include <quire/prefix/flat_index.hpp>
+#include <quire/prefix/lfu_eviction.hpp>
 
 #include "support/group_world.hpp"
 #include "support/rc_prop.hpp"
@@ -25,10 +30,18 @@ using quire::token_count;
 
 struct late_policies : quire::default_policies {
   using fence = quire::ticket_fence<2>;
+  using allocation = quire::fifo_allocation;
+  using eviction = quire::fifo_eviction;
 };
 struct flat_policies : quire::default_policies {
   template <class Eviction, class Digest>
   using index = quire::flat_index<Eviction, Digest>;
+  using allocation = quire::lowest_allocation;
+  using eviction = quire::lfu_eviction;
+};
+template <class Policies>
+struct colliding : Policies {
+  using digest = quire::constant_digest;
 };
 
 auto size_below(std::uint32_t n) -> rc::Gen<std::uint32_t> { return rc::gen::inRange<std::uint32_t>(0, n); }
@@ -66,7 +79,9 @@ auto some_case() -> rc::Gen<quire_test::group_case> {
     }
     c.rebuild *= 1 + *size_below(3); // that many layers
     c.groups.insert(c.groups.end(), windows.begin(), windows.end());
-    if (*size_below(5) == 0) { c.groups.emplace_back(); } // two groups that keep everything share one table
+    if (*size_below(3) == 0) { // two groups that keep everything share one table, or have blocks of two sizes
+      c.groups.emplace_back().block_tokens = token_count{*rc::gen::element(0U, 0U, 1U, 2U, 3U, 4U, 6U)};
+    }
     c.block_tokens = *rc::gen::element(1U, 2U, 3U, 4U, 5U, 8U);
     c.blocks = 8 + *size_below(40);
     c.max_append = *size_below(3) == 0 ? 0U : 1 + *size_below(10);
@@ -117,6 +132,11 @@ TEST_CASE("S18: layer groups agree with the toy where timelines are lost in ever
   }
 }
 TEST_CASE("S29: layer groups agree with the toy over a flat index", "[cache][groups]") { agrees<flat_policies>(); }
+
+TEST_CASE("S21: layer groups agree with the toy where every digest is the same", "[cache][groups]") {
+  agrees<colliding<quire::default_policies>>();
+  agrees<colliding<flat_policies>>();
+}
 
 namespace {
 
