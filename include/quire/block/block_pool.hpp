@@ -112,6 +112,15 @@ public:
     return true;
   }
 
+  /// Publishes a private block that has one holder, and drops that: somebody else keeps it from now on. One write for both.
+  /// \returns false, with nothing done, if it is no such block
+  [[nodiscard]] auto publish_and_release(block_id block) -> bool {
+    auto& current = words_[block.value()];
+    if (current != word(state_type::private_, 1)) { return false; }
+    current = word(after(state_type::private_, event_type::publish), 0);
+    return true;
+  }
+
   /// Gives a block without holders back: `retiring` → `free`. \pre the fence of its last use is reached.
   auto reclaim(block_id block) -> void {
     QUIRE_EXPECTS(holders(block) == 0);

@@ -85,7 +85,10 @@ public:
     return detail::stepper<Policies>{state_->core}.try_add(s, wanted_of(item));
   }
   /// One answer per item, in the order of the items.
-  [[nodiscard]] auto results() const -> std::span<step_result const> { return slot().results; }
+  [[nodiscard]] auto results() const -> std::span<step_result const> {
+    auto const& list = slot().results;
+    return {list.begin(), list.size()};
+  }
   /// True if every item is part of the step.
   [[nodiscard]] auto complete() const -> bool { return slot().items.size() == slot().results.size(); }
   /// Takes what the plan has counted: victims leave, blocks are assigned. Cannot fail. Returns what an executor has to do

@@ -59,6 +59,7 @@ concept prefix_index =
       { i.take_unit() } noexcept -> std::same_as<unit_id>;
       { i.share_unit(unit) } -> std::same_as<void>;
       { i.drop_unit(unit) } -> std::same_as<void>;
+      { i.drop_units(units) } -> std::same_as<void>;
       { c.holders(unit) } -> std::same_as<std::uint32_t>;
       { c.published(unit) } noexcept -> std::same_as<bool>;
       { c.free_units() } noexcept -> std::same_as<unit_count>;

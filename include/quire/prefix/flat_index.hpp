@@ -78,6 +78,8 @@ public:
   auto share_unit(unit_id unit) -> void { store_.share(unit); }
   /// See `run_tree::drop_unit`.
   auto drop_unit(unit_id unit) -> void { store_.drop(unit); }
+  /// One sequence less holds each of \p units.
+  auto drop_units(std::span<unit_id const> units) -> void { store_.drop(units); }
   /// See `run_tree::holders`.
   [[nodiscard]] auto holders(unit_id unit) const -> std::uint32_t { return store_.holders(unit); }
   /// True if \p unit stands in the index.

@@ -95,6 +95,8 @@ public:
   auto share_unit(unit_id unit) -> void { store_.share(unit); }
   /// One sequence less holds a private \p unit.
   auto drop_unit(unit_id unit) -> void { store_.drop(unit); }
+  /// One sequence less holds each of \p units.
+  auto drop_units(std::span<unit_id const> units) -> void { store_.drop(units); }
   /// Sequences that hold a private \p unit through their paths.
   [[nodiscard]] auto holders(unit_id unit) const -> std::uint32_t { return store_.holders(unit); }
   /// True if \p unit stands in the tree.

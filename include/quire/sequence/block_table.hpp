@@ -11,11 +11,11 @@
 /// ```
 
 #include <quire/core/contract.hpp>
+#include <quire/core/detail/unfilled_vector.hpp>
 #include <quire/core/types.hpp>
 #include <quire/sequence/block_geometry.hpp>
 
 #include <cstdint>
-#include <vector>
 
 namespace quire {
 
@@ -26,7 +26,7 @@ struct block_table {
   std::uint64_t version = 0;      ///< Unique; 0 = entries that views show have changed other than at the ends.
   std::uint32_t released_end = 0; ///< [blocks] First one behind what was released; held ones before it are sinks.
   std::uint32_t view_begin = 0;   ///< [blocks] First one that views show.
-  std::vector<block_id> blocks;   ///< By logical block; none where released.
+  detail::unfilled_vector<block_id> blocks; ///< By logical block; none where released.
   std::uint32_t skip_until =
       0;                     ///< [tokens] as in `sequence_lengths`, of this group: windows may lack what others have.
   std::uint32_t held = 0;    ///< [blocks] entries that are not none, and copy sources.

@@ -14,6 +14,7 @@
 /// holder has published is *adopted*: the hold becomes the pin. Both happen in `settle`, step by step, so that whoever
 /// keeps blocks for units can follow.
 
+#include <quire/core/detail/unfilled_vector.hpp>
 #include <quire/core/types.hpp>
 #include <quire/prefix/prefix_pin.hpp>
 #include <quire/sequence/block_geometry.hpp>
@@ -86,7 +87,7 @@ public:
   // --- beginning ----------------------------------------------------------------------------------------------------
   /// Becomes \p units entries, for a look-up to fill.
   auto open(std::uint32_t units) -> std::span<unit_id> {
-    units_.assign(units, unit_id::none()); // filled many at a time, which `resize` is not
+    units_.resize(units);
     return units_;
   }
   /// Keeps the first \p units entries of a look-up.
@@ -228,7 +229,7 @@ public:
   /// \returns a pin to give back, empty if none is. \pre no plan is open. \source B6
   template <class Index>
   [[nodiscard]] auto truncate(Index& index, std::uint32_t units) -> prefix_pin {
-    for (auto u = std::max(units, pinned_); u < size(); ++u) { index.drop_unit(units_[u]); }
+    index.drop_units(this->units().subspan(std::min(std::max(units, pinned_), size())));
     units_.resize(units);
     auto longer = units < pinned_ ? shorten(index, units) : prefix_pin{};
     // Others may read what this sequence would now overwrite: it is a reader like them until it is alone.
@@ -238,7 +239,7 @@ public:
   /// Gives all private units back. \returns the pin to give back. \pre no plan is open, and everything is settled
   template <class Index>
   [[nodiscard]] auto drop(Index& index) -> prefix_pin {
-    for (auto u = pinned_; u < size(); ++u) { index.drop_unit(units_[u]); }
+    index.drop_units(units().subspan(pinned_));
     units_.clear();
     pinned_ = 0;
     owns_tail_ = forked_ = false;
@@ -264,7 +265,7 @@ private:
   prefix_pin pin_;
   std::uint32_t pinned_ = 0;
   std::uint32_t publish_end_ = publish_all;
-  std::vector<unit_id> units_;
+  detail::unfilled_vector<unit_id> units_;
   bool owns_tail_ = false;
   bool forked_ = false;
 };

@@ -186,7 +186,7 @@ TEST_CASE("S19: the short path of one position writes what the general one would
   REQUIRE(rows.shows(0, a));
   REQUIRE(rows.shows(1, b));
   CHECK_FALSE(rows.shows(1, a));
-  rows.expect_same(2);
+  rows.expect(2);
   auto const writer = rows.appender();
   writer.write(0, 6, 6 + a.slot_shift);
   writer.write(1, 5, 5 + b.slot_shift);
@@ -197,7 +197,7 @@ TEST_CASE("S19: the short path of one position writes what the general one would
   rows.begin(4); // one opens a block
   rows.make_ready(1);
   rows.expect(1);
-  rows.expect_same(1);
+  rows.expect(1);
   a.blocks.emplace_back(9U);
   a.slot_shift = (9 - 2) * std::int64_t{p_b};
   rows.add_next(a, 8);

@@ -127,6 +127,7 @@ public:
   auto take_unit() noexcept -> unit_id { return in_.take_unit(); }
   auto share_unit(unit_id unit) -> void { in_.share_unit(unit); }
   auto drop_unit(unit_id unit) -> void { in_.drop_unit(unit); }
+  auto drop_units(std::span<unit_id const> units) -> void { in_.drop_units(units); }
   auto holders(unit_id unit) const -> std::uint32_t { return in_.holders(unit); }
   auto published(unit_id unit) const noexcept -> bool { return in_.published(unit); }
   auto free_units() const noexcept -> unit_count { return in_.free_units(); }

@@ -47,6 +47,8 @@ struct candidate {
     requires(Missing != 2);
   auto drop_unit(unit_id) -> returns<3, void>
     requires(Missing != 3);
+  auto drop_units(std::span<unit_id const>) -> returns<31, void>
+    requires(Missing != 31);
   auto holders(unit_id) const -> returns<4, std::uint32_t>
     requires(Missing != 4);
   auto pin(prefix_match const&) -> returns<5, prefix_pin>
@@ -120,8 +122,9 @@ template <int... N>
 constexpr auto throwing_refused(std::integer_sequence<int, N...>) -> bool {
   return (!prefix_index<candidate<-1, -1, N + 13>> && ...);
 }
-static_assert(missing_refused(std::make_integer_sequence<int, 30>{}));
+static_assert(missing_refused(std::make_integer_sequence<int, 32>{}));
 static_assert(wrong_refused(std::make_integer_sequence<int, 28>{}));
+static_assert(!prefix_index<candidate<-1, 30>> && !prefix_index<candidate<-1, 31>>);
 static_assert(throwing_refused(std::make_integer_sequence<int, 17>{}));
 
 struct without_digests : candidate<-1> { // whoever holds an index must be able to name what its digests are made by

@@ -32,6 +32,7 @@ template <class Policies>
 auto open_cursor(cache_core<Policies>& c, record_of<Policies>& r) noexcept -> void {
   r.left = 0;
   r.opens = false;
+  r.shape = ++c.versions;
   auto const at = r.at.committed;
   if (r.at.known != at || !r.counted || r.covered < r.prompt || r.covered > at || r.at.skips() > 0) { return; }
   if (!r.path.owns_tail() || r.limit <= at) { return; }
@@ -45,6 +46,7 @@ auto open_cursor(cache_core<Policies>& c, record_of<Policies>& r) noexcept -> vo
     left = 0;
   }
   for (std::size_t g = 0; g < c.groups.size(); ++g) { left = std::min(left, c.groups[g].room(r.tables[g], at)); }
+  r.slot_shift = r.tables.front().slot_shift;
   r.left = left;
   r.opens = left == 0 && c.options.scrub != scrub_rule::on_reuse && !c.shares_memory;
 }
@@ -73,26 +75,35 @@ template <class Policies, class Item>
   return item.ids.size() == 1 && !item.loads && r.epoch >= c.restart_below;
 }
 
-/// Adds items from \p i on while they need nothing but the next slot of blocks that their row shows already; returns the
-/// first that needs more, with the answers in \p results. Nothing is called in this loop, so that what it writes through stays in registers.
-/// \pre there is room for the items, their ids and results
+/// Looks if row \p row of every group shows the tables of \p r as they are, and notes it.
+template <class Policies>
+[[nodiscard, gnu::noinline]] auto shows(cache_core<Policies> const& c, slot_of<Policies>& slot,
+                                        record_of<Policies> const& r, std::size_t row) noexcept -> bool {
+  for (std::size_t g = 0; g < c.groups.size(); ++g) {
+    if (!slot.groups[g].rows.shows(row, r.tables[g])) { return false; }
+  }
+  slot.shown[row] = r.shape;
+  return true;
+}
+
+/// Adds items from \p i on while they need nothing but the next slot of blocks that their row shows already, with their
+/// answers. \returns the first that needs more. Nothing is called in this loop, so that what it writes through stays in
+/// registers. \pre there is room for the items, their ids and results
 template <class Policies, class ItemOf>
 auto plan_cursors(cache_core<Policies>& c, slot_of<Policies>& slot, std::size_t i, std::size_t count,
-                  ItemOf const& item_of, step_result* results) -> std::size_t {
-  auto const groups = c.groups.size();
-  auto& first = slot.groups.front().rows;
+                  ItemOf const& item_of) -> std::size_t {
   auto* const items = slot.items.end_place();
   auto* const ids = slot.ids.end_place();
+  auto* const results = slot.results.end_place();
   auto const row = static_cast<std::uint32_t>(slot.items.size());
+  auto const* const shown = slot.shown.data() + row;
   std::uint32_t k = 0;
   for (; i < count; ++i, ++k) {
     auto const& item = item_of(i);
     auto& r = *item.record;
-    if (r.left == 0 || !decodes(c, r, item) || !first.shows(k, r.tables.front())) { break; }
-    auto shown = true;
-    for (std::size_t g = 1; g < groups; ++g) { shown = shown && slot.groups[g].rows.shows(k, r.tables[g]); }
-    if (!shown) { break; }
-    results[i] = {errc::ok, row_id{row + k}, token_count{}, item.user};
+    if (r.left == 0 || !decodes(c, r, item)) { break; }
+    if (shown[k] != r.shape && !shows(c, slot, r, row + k)) { break; }
+    results[k] = {errc::ok, row_id{row + k}, token_count{}, item.user};
     items[k] = {&r, 1, 0, 1, 0, r.left};
     ids[k] = item.ids.front();
     r.left = 0;
@@ -101,7 +112,8 @@ auto plan_cursors(cache_core<Policies>& c, slot_of<Policies>& slot, std::size_t 
   }
   slot.items.add(k); // from here on a plan that fails takes them back
   slot.ids.add(k);
-  for (auto& group : slot.groups) { group.rows.expect_same(k); }
+  slot.results.add(k);
+  for (auto& group : slot.groups) { group.rows.expect(k); }
   return i;
 }
 
@@ -109,14 +121,20 @@ auto plan_cursors(cache_core<Policies>& c, slot_of<Policies>& slot, std::size_t 
 template <class Policies>
 auto launch_cursors(cache_core<Policies>& c, slot_of<Policies>& slot, std::size_t i, std::uint32_t count) noexcept
     -> void {
-  for (std::size_t g = 0; g < c.groups.size(); ++g) {
-    auto& rows = slot.groups[g].rows;
-    auto const at = rows.appender();
+  auto const* const items = slot.items.begin() + i;
+  auto const first = slot.groups.front().rows.appender();
+  for (std::uint32_t k = 0; k < count; ++k) {
+    auto const& r = *items[k].record;
+    first.write(k, r.at.committed, r.at.committed + r.slot_shift);
+  }
+  slot.groups.front().rows.take(count);
+  for (std::size_t g = 1; g < c.groups.size(); ++g) {
+    auto const at = slot.groups[g].rows.appender();
     for (std::uint32_t k = 0; k < count; ++k) {
-      auto const& r = *slot.items[i + k].record;
+      auto const& r = *items[k].record;
       at.write(k, r.at.committed, r.at.committed + r.tables[g].slot_shift);
     }
-    rows.take(count);
+    slot.groups[g].rows.take(count);
   }
 }
 
@@ -137,11 +155,14 @@ template <class Policies>
   if (opens_unit && c.available_units() == 0) { return false; }
   auto const idle = c.index.evictable();
   for (std::size_t g = 0; g < c.groups.size(); ++g) {
-    auto const needs = c.groups[g].needs_next(r.tables[g], at);
-    if (!needs || *needs > c.groups.available(c.groups[g], idle)) { return false; }
-  }
-  for (std::size_t g = 0; g < c.groups.size(); ++g) {
-    c.groups[g].ledger().reserve(*c.groups[g].needs_next(r.tables[g], at));
+    auto& group = c.groups[g];
+    auto const needs = group.needs_next(r.tables[g], at);
+    if (needs && *needs <= c.groups.available(group, idle)) {
+      group.ledger().reserve(*needs);
+      continue;
+    }
+    while (g-- > 0) { c.groups[g].ledger().return_reserved(*c.groups[g].needs_next(r.tables[g], at)); }
+    return false;
   }
   c.reserved_units += opens_unit ? 1U : 0U;
   return true;
@@ -158,6 +179,8 @@ auto take_next(cache_core<Policies>& c, record_of<Policies>& r) -> std::uint32_t
   }
   r.token_place = std::int64_t{r.path.units().back().value()} * unit.block_tokens() + unit.offset(at);
   for (std::size_t g = 0; g < c.groups.size(); ++g) { left = std::min(left, c.groups[g].take_next(r.tables[g], at)); }
+  r.slot_shift = r.tables.front().slot_shift;
+  r.shape = ++c.versions;
   return left;
 }
 /// \endcond

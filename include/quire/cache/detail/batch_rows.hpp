@@ -49,7 +49,6 @@ public:
     delta_.clear();
     positions_ = 0;
     used_ = 0;
-    expected_ = 0;
     expected_positions_ = 0;
   }
   /// Takes the memory that a next row of \p q positions needs. \throws std::bad_alloc
@@ -57,19 +56,11 @@ public:
     auto const positions = expected_positions_ + q + rows_.size(); // one for every row after it
     if (positions > slot_.size()) { make_room(positions); }
   }
-  /// The next row will have \p q positions. \pre `make_ready`
-  auto expect(std::uint32_t q) noexcept -> void {
-    expected_positions_ += q;
-    ++expected_;
-  }
-  /// The next \p rows rows will show their tables as they do already, with one new position each.
-  auto expect_same(std::uint32_t rows) noexcept -> void {
-    expected_ += rows;
-    expected_positions_ += rows;
-  }
-  /// True if row \p k from the ones expected so far shows \p t as it is.
-  [[nodiscard]] auto shows(std::size_t k, block_table const& t) const noexcept -> bool {
-    auto const& row = rows_[expected_ + k];
+  /// Rows with \p q positions in all will come. \pre `make_ready`, but for one position a row
+  auto expect(std::uint32_t q) noexcept -> void { expected_positions_ += q; }
+  /// True if row \p r shows \p t as it is.
+  [[nodiscard]] auto shows(std::size_t r, block_table const& t) const noexcept -> bool {
+    auto const& row = rows_[r];
     return row.version == t.version && t.version != 0 && row.filled + t.view_begin >= t.size() &&
            row.released >= t.released_end;
   }
@@ -236,7 +227,6 @@ private:
   std::uint32_t columns_ = 0;
   std::size_t positions_ = 0; // of this step
   std::uint32_t used_ = 0;    // rows of this step
-  std::uint32_t expected_ = 0;
   std::size_t expected_positions_ = 0;
   std::uint32_t shown_ = 0; // rows of the step before
   bool whole_ = true;

@@ -84,8 +84,10 @@ public:
         ledger_{by_path_, capacity()},
         content_{units, unit.block_tokens() / spec.block_tokens.value(), by_path_ ? 0 : capacity()},
         idle_{by_path_ ? 0 : capacity()}, waiting_{clock, capacity()} {}
+  block_group(block_group&&) = default; // for those who keep several side by side
   block_group(block_group const&) = delete;
   auto operator=(block_group const&) -> block_group& = delete;
+  ~block_group() = default;
 
   // --- what it is ---------------------------------------------------------------------------------------------------
   [[nodiscard]] auto members() const noexcept -> std::span<group_id const> { return members_; }
@@ -438,6 +440,20 @@ public:
     auto const end = std::min(begin + per_unit(), t.size());
     for (auto j = begin; j < end; ++j) {
       if (t.blocks[j]) { arrive(t, j, content_.place(unit, j - begin), origin, last); }
+    }
+    ledger_.account(t);
+  }
+  /// The same for logical units [\p first, \p end) that their sequence has published just now.
+  auto arrive(block_table& t, std::uint32_t first, std::uint32_t end, std::span<unit_id const> units,
+              tickets const& last) -> void {
+    auto const plain = Clock::immediate && by_path_ && per_unit() == 1; // nothing hangs there, and nothing is doomed
+    for (auto u = first; u < end; ++u) {
+      if (plain && pool_.publish_and_release(t.blocks[u])) {
+        content_.hang(t.blocks[u], units[u].value());
+        --t.held;
+      } else {
+        arrive(t, u, units[u], unit_origin::published, last);
+      }
     }
     ledger_.account(t);
   }

@@ -39,6 +39,8 @@ public:
   /// The part of it for sequences that are promised it.
   [[nodiscard]] auto reserved_by_live() const noexcept -> std::uint32_t { return reserved_ - reserved_by_ended_; }
   auto reserve(std::uint32_t blocks) noexcept -> void { reserved_ += blocks; }
+  /// The item at hand is not part of the plan after all.
+  auto return_reserved(std::uint32_t blocks) noexcept -> void { reserved_ -= blocks; }
   auto unreserve() noexcept -> void { reserved_ = reserved_by_ended_ = 0; }
   /// A sequence ends whose \p blocks are reserved: nobody was promised them any more.
   auto end_reserved(std::uint32_t blocks) noexcept -> void { reserved_by_ended_ += blocks; }

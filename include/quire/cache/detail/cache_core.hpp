@@ -278,6 +278,7 @@ private:
     for (auto i = options.batch_buffers; i > 0; --i) {
       auto& slot = slots.emplace_back();
       slot.items.reserve(options.max_rows.value());
+      slot.shown.resize(options.max_rows.value());
       for (auto const& group : groups) {
         slot.groups.push_back({batch_rows{options.max_rows.value(), group.geometry()}, {}});
       }

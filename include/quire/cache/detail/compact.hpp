@@ -73,9 +73,7 @@ auto compact(cache_core<Policies>& c) -> expected<std::vector<action>> {
     for (auto& record : c.registry.live()) { c.groups[g].relocate(record.tables[g], to[g]); }
   }
   for (auto& record : c.registry.live()) { open_cursor(c, record); }
-  for (auto& slot : c.slots) {
-    for (auto& group : slot.groups) { group.rows.invalidate(); }
-  }
+  for (auto& slot : c.slots) { slot.invalidate(); }
   return moves;
 }
 /// \endcond

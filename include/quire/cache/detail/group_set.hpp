@@ -18,7 +18,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <numeric> // std::lcm
 #include <span>
 #include <type_traits>
@@ -98,6 +97,7 @@ public:
       units = units == 0 ? blocks : std::min(units, blocks);
     }
     units_ = unit_count{units != 0 ? units : options.blocks.value()};
+    groups_.reserve(pools.size());
     for (std::size_t g = 0; g < pools.size(); ++g) {
       groups_.emplace_back(layout.parts[g].members, layout.parts[g].spec, units_, unit_, std::move(pools[g]), clock);
     }
@@ -196,7 +196,7 @@ private:
   memory_type memory_;
   std::vector<std::uint32_t> part_of_;
   unit_count units_;
-  std::deque<Group> groups_;
+  std::vector<Group> groups_;
 };
 /// \endcond
 

@@ -33,8 +33,10 @@ struct alignas(64) record {
   // The append cursor: positions that may be appended without looking at blocks, copies, limits or the life cycle, and the
   // place of the first one's token. Derived from everything else by `open_cursor`, closed while a plan is open.
   std::int64_t token_place = 0;
-  std::uint32_t left = 0; // [tokens]
-  bool opens = false;     // none is left, and the next position takes nothing but blocks
+  std::int64_t slot_shift = 0; // [slots] as in the table of the first group
+  std::uint64_t shape = 0;     // unique; another one whenever tables may have changed
+  std::uint32_t left = 0;      // [tokens]
+  bool opens = false;          // none is left, and the next position takes nothing but blocks
 
   bool plan_open = false;
   bool ending = false;  // ended while its plan was open

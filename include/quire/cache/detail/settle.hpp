@@ -30,12 +30,14 @@ auto settle(cache_core<Policies>& c, record_of<Policies>& r, bool publishes = tr
   if (r.epoch != c.epoch) { publishes = false; } // work of an old epoch never publishes
   std::uint32_t published = 0;
   std::uint32_t twins = 0;
-  for (;;) {
+  while (r.path.pinned() < r.path.size()) {
     auto const done = r.path.settle(c.index, c.unit(), r.at, publishes);
     if (done.empty()) { break; }
     auto const last = done.end - 1;
     auto const fresh = done.last == unit_origin::published ? done.end : last;
-    for (auto u = done.first; u < fresh; ++u) { arrive(c, r, u, unit_origin::published); }
+    for (std::size_t g = 0; g < c.groups.size(); ++g) {
+      c.groups[g].arrive(r.tables[g], done.first, fresh, r.path.units(), r.last);
+    }
     published += fresh - done.first;
     if (fresh < done.end) {
       if (done.replaced) { // whatever hangs there is the new unit's

@@ -11,9 +11,9 @@
 #include <quire/view/action.hpp>
 #include <quire/view/batch_view.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <limits>
 #include <vector>
 
@@ -48,19 +48,26 @@ struct step_slot {
     batch_view view;
   };
 
-  std::deque<group_rows> groups;
+  std::vector<group_rows> groups;
   step_list<planned_item> items;
-  std::vector<step_result> results;
+  step_list<step_result> results;
+  std::vector<std::uint64_t> shown; // by row: the shape of tables that its rows are known to show; 0 = none
+  std::size_t rows_shown = 0;       // of the step before
   std::vector<action> actions;
   std::vector<copy_note> copies; // in the order of their items
   step_list<token_id> ids;       // of all items that gave them, in order
   std::size_t copies_to_come = 0;
   std::size_t actions_to_come = 0;
-  std::uint32_t columns_needed = 0;
   step_phase phase = step_phase::idle;
   timeline_id timeline{0};
   ticket until{};
   std::uint64_t serial = 0; // of the plan that may use the slot
+
+  /// The view never reached a device, or blocks have moved since.
+  auto invalidate() noexcept -> void {
+    for (auto& group : groups) { group.rows.invalidate(); }
+    std::fill(shown.begin(), shown.end(), 0U);
+  }
 };
 /// \endcond
 

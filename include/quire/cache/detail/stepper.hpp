@@ -90,28 +90,22 @@ public:
   /// Adds items: \p item_of(i) gives a `wanted_item`, for i below \p count. \throws std::bad_alloc; those before it stay
   template <class ItemOf>
   auto add(slot_type& slot, std::size_t count, ItemOf const& item_of) -> void {
-    auto const base = slot.results.size();
     auto const rows = std::size_t{c_->options.max_rows.value()};
-    slot.results.resize(base + count);
+    slot.results.reserve(slot.results.size() + count);
     slot.ids.reserve(slot.ids.size() + count);
     for (std::size_t i = 0; i < count; ++i) {
       auto const end = std::min(count, i + rows - slot.items.size());
-      i = plan_cursors(*c_, slot, i, end, item_of, slot.results.data() + base);
+      i = plan_cursors(*c_, slot, i, end, item_of);
       if (i == count) { break; }
-      slot.results[base + i] = add_one(slot, item_of(i));
+      *slot.results.end_place() = add_one(slot, item_of(i));
+      slot.results.add(1);
       slot.ids.reserve(slot.ids.size() + count - i);
     }
   }
   /// Adds one more item. \throws std::bad_alloc; nothing has changed then
   auto try_add(slot_type& slot, item_type const& item) -> step_result {
-    auto const before = slot.results.size();
-    try {
-      add(slot, 1, [&](std::size_t) { return item; });
-    } catch (...) {
-      slot.results.resize(before);
-      throw;
-    }
-    return slot.results.back();
+    add(slot, 1, [&](std::size_t) -> item_type const& { return item; });
+    return slot.results[slot.results.size() - 1];
   }
 
   // --- launch -------------------------------------------------------------------------------------------------------
@@ -128,6 +122,7 @@ public:
         i = same;
         continue;
       }
+      slot.shown[i] = 0;
       auto& item = slot.items[i++];
       if (item.opens != 0) {
         launch_opening(slot, item);
@@ -135,6 +130,8 @@ public:
         launch_item(slot, item);
       }
     }
+    for (auto row = slot.items.size(); row < slot.rows_shown; ++row) { slot.shown[row] = 0; }
+    slot.rows_shown = slot.items.size();
     c.unreserve();
     auto const buffer = static_cast<std::int32_t>(c.slot_number(slot));
     for (auto& group : slot.groups) {
@@ -150,7 +147,6 @@ public:
   /// \returns false if a sequence of the step ended while it was open.
   auto commit(slot_type& slot, ticket until) -> bool {
     auto& c = *c_;
-    QUIRE_EXPECTS(slot.phase == step_phase::launched);
     slot.phase = step_phase::in_flight;
     slot.until = until;
     auto const timeline = slot.timeline.value();
@@ -162,6 +158,15 @@ public:
       auto& r = *item.record;
       r.plan_open = false;
       note_ticket(r, timeline, until);
+      if (core_type::silent && item.left > 0 && !r.ending) {
+        if (item.opens != 0 || !core_type::immediate) {
+          commit_blocks(r, {r.at.committed, 1, 0, true, false}, timeline, until);
+        }
+        commit_cursor(c, r, item.left - 1, ids.front());
+        ids = ids.subspan(1);
+        ++decoded;
+        continue;
+      }
       auto const tokens = ids.first(item.ids_known != 0 ? item.tokens : 0);
       ids = ids.subspan(tokens.size());
       auto const mine = copies_of(r, copies);
@@ -177,12 +182,6 @@ public:
                                        .skips = r.at.skips(),
                                        .owns_tail = r.path.owns_tail(),
                                        .copies_unit = !mine.empty()};
-      if (item.left > 0 && core_type::silent) {
-        if (item.opens != 0 || !core_type::immediate) { commit_blocks(r, next, timeline, until); }
-        commit_cursor(c, r, item.left - 1, tokens.front());
-        ++decoded;
-        continue;
-      }
       commit_blocks(r, next, timeline, until);
       leave_sources(r, mine, timeline, until);
       if (!tokens.empty()) {
@@ -226,7 +225,7 @@ public:
       c.unreserve();
       c.open = nullptr;
     }
-    for (auto& group : slot.groups) { group.rows.invalidate(); }
+    slot.invalidate();
     slot.items.clear();
     slot.copies.clear();
     slot.phase = launched ? step_phase::in_flight : step_phase::idle;

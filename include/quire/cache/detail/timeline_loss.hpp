@@ -99,9 +99,7 @@ auto abandon(cache_core<Policies>& c, timeline_id timeline) -> expected<block_co
   });
   c.index.remove(doomed, [&](unit_id unit) { c.groups.depart(unit, leave_reason::lost); });
   c.reclaim();
-  for (auto& slot : c.slots) {
-    for (auto& group : slot.groups) { group.rows.invalidate(); }
-  }
+  for (auto& slot : c.slots) { slot.invalidate(); }
   return block_count{lost_in_all() - before};
 }
 /// \endcond

@@ -64,6 +64,22 @@ public:
     QUIRE_EXPECTS(holders(unit) > 0);
     if (--words_[unit.value()] == 0) { give(unit.value()); }
   }
+  /// The same for several, each with another holder.
+  auto drop(std::span<unit_id const> units) -> void {
+    auto* const words = words_.data();
+    auto first = free_; // in a register: a chain through memory takes three times as long
+    std::uint32_t freed = 0;
+    for (auto const unit : units) {
+      QUIRE_EXPECTS(holders(unit) > 0);
+      auto& word = words[unit.value()];
+      if (--word > 0) { continue; }
+      word = free_bit | first;
+      first = unit.value();
+      ++freed;
+    }
+    free_ = first;
+    free_count_ += freed;
+  }
   /// Sequences that hold \p unit through their paths; 0 if it is published or free.
   [[nodiscard]] auto holders(unit_id unit) const -> std::uint32_t {
     QUIRE_EXPECTS(unit.value() < words_.size());
