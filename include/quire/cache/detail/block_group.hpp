@@ -84,10 +84,8 @@ public:
         ledger_{by_path_, capacity()},
         content_{units, unit.block_tokens() / spec.block_tokens.value(), by_path_ ? 0 : capacity()},
         idle_{by_path_ ? 0 : capacity()}, waiting_{clock, capacity()} {}
-  block_group(block_group&&) = default; // for those who keep several side by side
   block_group(block_group const&) = delete;
   auto operator=(block_group const&) -> block_group& = delete;
-  ~block_group() = default;
 
   // --- what it is ---------------------------------------------------------------------------------------------------
   [[nodiscard]] auto members() const noexcept -> std::span<group_id const> { return members_; }

@@ -11,6 +11,7 @@
 #include <quire/cache/detail/shared_memory.hpp>
 #include <quire/core/config_error.hpp>
 #include <quire/core/contract.hpp>
+#include <quire/core/detail/fixed_list.hpp>
 #include <quire/core/types.hpp>
 #include <quire/sequence/block_geometry.hpp>
 
@@ -84,7 +85,7 @@ public:
   /// \throws config_error if an option is impossible.
   template <class Pool, class Clock>
   group_set(cache_options const& options, group_layout const& layout, std::type_identity<Pool>, Clock const& clock)
-      : unit_{token_count{layout.unit}}, memory_{options, layout}, part_of_{layout.part_of} {
+      : unit_{token_count{layout.unit}}, memory_{options, layout}, part_of_{layout.part_of}, groups_{layout.parts.size()} {
     std::vector<Pool> pools;
     for (std::size_t g = 0; g < layout.parts.size(); ++g) {
       pools.push_back(memory_.template pool<Pool>(g, layout.parts[g].spec.blocks));
@@ -97,7 +98,6 @@ public:
       units = units == 0 ? blocks : std::min(units, blocks);
     }
     units_ = unit_count{units != 0 ? units : options.blocks.value()};
-    groups_.reserve(pools.size());
     for (std::size_t g = 0; g < pools.size(); ++g) {
       groups_.emplace_back(layout.parts[g].members, layout.parts[g].spec, units_, unit_, std::move(pools[g]), clock);
     }
@@ -196,7 +196,7 @@ private:
   memory_type memory_;
   std::vector<std::uint32_t> part_of_;
   unit_count units_;
-  std::vector<Group> groups_;
+  fixed_list<Group> groups_;
 };
 /// \endcond
 
