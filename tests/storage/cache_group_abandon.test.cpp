@@ -179,7 +179,8 @@ TEST_CASE("S18: a window block that was copied from stays with those who had fin
   auto parent = e.admit(ascending(6), 6);
   finish(e, parent, ascending(6));
   auto child = e.fork(parent, 6);
-  begin(e, child, {9}); // a copy of the unit, and one more block, where everything is kept; a copy of block 1 for the window
+  begin(e, child,
+        {9}); // a copy of the unit, and one more block, where everything is kept; a copy of block 1 for the window
   CHECK(*e.cache.abandon(t0) == block_count{3});
   quire_test::check(e.cache);
   CHECK(lost(e) == counts{2, 1});

@@ -457,7 +457,7 @@ TEST_CASE("S17: kept by block, a block that several use is counted once, and the
   w.append(child, 4);
   CHECK(w.group.ledger().promised() == 2 * budget - 3);
   w.check({&h, &child});
-  w.group.set_budget(h.t, 0);                                // it ends, and its plan is open yet
+  w.group.set_budget(h.t, 0);                                         // it ends, and its plan is open yet
   CHECK(w.group.ledger().promised() == budget + budget - 3 - budget); // what the child holds, and it may hold more
   w.check({&h, &child});
   w.drop(h);

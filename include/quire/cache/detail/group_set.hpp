@@ -85,7 +85,8 @@ public:
   /// \throws config_error if an option is impossible.
   template <class Pool, class Clock>
   group_set(cache_options const& options, group_layout const& layout, std::type_identity<Pool>, Clock const& clock)
-      : unit_{token_count{layout.unit}}, memory_{options, layout}, part_of_{layout.part_of}, groups_{layout.parts.size()} {
+      : unit_{token_count{layout.unit}}, memory_{options, layout}, part_of_{layout.part_of},
+        groups_{layout.parts.size()} {
     std::vector<Pool> pools;
     for (std::size_t g = 0; g < layout.parts.size(); ++g) {
       pools.push_back(memory_.template pool<Pool>(g, layout.parts[g].spec.blocks));
