@@ -16,7 +16,6 @@
 #include <quire/cache/cache_options.hpp>
 #include <quire/cache/detail/cache_core.hpp>
 #include <quire/cache/detail/settle.hpp>
-#include <quire/cache/step.hpp>
 #include <quire/core/errc.hpp>
 #include <quire/core/types.hpp>
 

@@ -21,7 +21,6 @@
 
 #include <quire/cache/cache_group.hpp>
 #include <quire/cache/detail/block_ledger.hpp>
-#include <quire/cache/detail/fence_clock.hpp>
 #include <quire/cache/detail/idle_blocks.hpp>
 #include <quire/cache/detail/unit_blocks.hpp>
 #include <quire/cache/detail/waiting_blocks.hpp>
@@ -497,7 +496,7 @@ public:
     for (std::uint32_t b = 0; b < capacity(); ++b) {
       auto const block = block_id{b};
       auto const at = content_.of(block);
-      if (!doomed(block) || at == content_.nowhere) { continue; }
+      if (!doomed(block) || at == unit_blocks::nowhere) { continue; }
       content_.take_off(block, at);
       if (pool_.holders(block) > 0) {
         pool_.apply(block, event_type::unpublish);
@@ -805,12 +804,12 @@ auto block_group<Pool, Eviction, Retention, Clock>::audit(std::span<std::uint32_
   std::uint32_t retiring = 0;
   std::uint32_t published = 0;
   std::uint32_t waiting = 0;
-  std::vector<std::uint32_t> place(capacity(), content_.nowhere);
+  std::vector<std::uint32_t> place(capacity(), unit_blocks::nowhere);
   for (std::uint32_t at = 0; at < content_.all().size(); ++at) {
     if (!content_[at]) { continue; }
     auto& known = place[content_[at].value()];
     auto const name = group + ", block " + std::to_string(content_[at].value());
-    if (known != content_.nowhere) { return name + ": it hangs on two units"; }
+    if (known != unit_blocks::nowhere) { return name + ": it hangs on two units"; }
     known = at;
     if (in_index[at / per_unit()] == 0) { return name + ": it hangs on a unit outside the index"; }
   }
@@ -831,7 +830,7 @@ auto block_group<Pool, Eviction, Retention, Clock>::audit(std::span<std::uint32_
     if (pool_.holders(block) != holders[b]) { return name + ": holders differ from the tables that name it"; }
     if (!by_path_ && ledger_.users(block) != users[b]) { return name + ": the sequences that use it are miscounted"; }
     in_use += users[b] > 0 ? 1U : 0U;
-    if ((place[b] != content_.nowhere) != (state == state_type::published)) {
+    if ((place[b] != unit_blocks::nowhere) != (state == state_type::published)) {
       return name + ": published and hanging disagree";
     }
     if (!by_path_ && content_.of(block) != place[b]) { return name + ": it does not hang where it says"; }

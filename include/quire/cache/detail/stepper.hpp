@@ -104,7 +104,7 @@ public:
   }
   /// Adds one more item. \throws std::bad_alloc; nothing has changed then
   auto try_add(slot_type& slot, item_type const& item) -> step_result {
-    add(slot, 1, [&](std::size_t) -> item_type const& { return item; });
+    add(slot, 1, [only = &item](std::size_t) -> item_type const& { return *only; });
     return slot.results[slot.results.size() - 1];
   }
 

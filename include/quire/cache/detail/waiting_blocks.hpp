@@ -15,7 +15,6 @@
 #include <quire/core/types.hpp>
 
 #include <array>
-#include <cstddef>
 #include <cstdint>
 #include <utility>
 #include <vector>

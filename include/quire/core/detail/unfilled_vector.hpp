@@ -4,7 +4,6 @@
 /// \file
 /// A vector of plain values that leaves what `resize` adds as it is: for those who write all of it next.
 
-#include <cstddef>
 #include <memory>
 #include <type_traits>
 #include <utility>
