@@ -61,6 +61,7 @@ auto fork(cache_core<Policies>& c, record_of<Policies>& parent, std::uint32_t le
   }
 
   settle(c, parent);
+  open_cursor(c, parent); // its tables may have been pointed elsewhere
   parent.path.fork(c.index, child.path, c.unit().blocks(length));
   child.at = {.committed = length, .known = std::min(parent.at.known, length), .skip_until = 0};
   child.limit = parent.limit;
