@@ -62,8 +62,7 @@ template <class Policies>
 [[gnu::noinline]] auto leave_cursor(cache_core<Policies>& c, record_of<Policies>& r) -> void {
   note_cursor(c, r);
   settle(c, r);
-  auto const oldest = r.at.committed - std::min(r.rewind, r.at.committed);
-  for (std::size_t g = 0; g < c.groups.size(); ++g) { c.groups[g].trim(r.tables[g], oldest, r.last); }
+  trim(c, r);
   open_cursor(c, r);
 }
 

@@ -112,13 +112,6 @@ auto fork(cache_core<Policies>& c, record_of<Policies>& parent, std::uint32_t le
   return &child;
 }
 
-/// Gives up what no later query of \p r can see, except for what may be taken back.
-template <class Policies>
-auto trim(cache_core<Policies>& c, record_of<Policies>& r) -> void {
-  auto const oldest = r.at.committed - std::min(r.rewind, r.at.committed);
-  for (std::size_t g = 0; g < c.groups.size(); ++g) { c.groups[g].trim(r.tables[g], oldest, r.last); }
-}
-
 /// Cuts \p r back. Promises and cursor are the caller's business. \pre everything is settled
 template <class Policies>
 auto cut(cache_core<Policies>& c, record_of<Policies>& r, std::uint32_t length) -> void {

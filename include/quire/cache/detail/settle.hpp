@@ -2,13 +2,15 @@
 #pragma once
 
 /// \file
-/// Publishing what a sequence has filled: the path settles, and the blocks of every group follow it to the units.
+/// Publishing what a sequence has filled: the path settles, and the blocks of every group follow it to the units. Giving up
+/// what it has left behind.
 
 #include <quire/cache/detail/cache_core.hpp>
 #include <quire/core/types.hpp>
 #include <quire/observe/events.hpp>
 #include <quire/sequence/prefix_path.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -53,6 +55,13 @@ auto settle(cache_core<Policies>& c, record_of<Policies>& r, bool publishes = tr
       .scope = r.scope, .sequence = r.number, .blocks = block_count{published}, .duplicates = block_count{twins}};
   c.stats.on_publish(event);
   c.observe([&](auto& o) { o.on_publish(event); });
+}
+
+/// Gives up what no later query of \p r can see, except for what may be taken back.
+template <class Policies>
+auto trim(cache_core<Policies>& c, record_of<Policies>& r) -> void {
+  auto const oldest = r.at.committed - std::min(r.rewind, r.at.committed);
+  for (std::size_t g = 0; g < c.groups.size(); ++g) { c.groups[g].trim(r.tables[g], oldest, r.last); }
 }
 /// \endcond
 
