@@ -224,6 +224,17 @@ TEMPLATE_TEST_CASE("S26: equal blocks that are filled token by token, cut and fi
   e.read(b);
 }
 
+TEST_CASE("B6: what is decoded behind a cut lies behind the cut, in blocks, rows and tokens") {
+  auto e = engine<>{pool_of(32)};
+  auto r = e.serve(ascending(9), 20);
+  for (token_id t = 10; t <= 11; ++t) { e.step({{&r, {t}}}); } // inside a block: the short way
+  e.truncate(r, 6);
+  for (token_id t = 7; t <= 12; ++t) { e.step({{&r, {t}}}); }
+  e.read(r);
+  e.release(r);
+  CHECK(e.hit(ascending(13)) == 12);
+}
+
 TEST_CASE("case 25: of two that share a partial block each gets its own, the full ones stay shared") {
   auto e = engine<>{pool_of(16, 2)};
   auto two = e.serve({1, 2, 3, 4, 5}, 4);
