@@ -188,6 +188,25 @@ TEST_CASE("S18: a window block that was copied from stays with those who had fin
   finish(e, parent, {7, 8}, t1);
 }
 
+TEST_CASE("S18: what is lost is lost at once, although another timeline still reads it") {
+  auto e = full_and_window();
+  auto r = e.admit(ascending(8), 12);
+  begin(e, r, ascending(8)); // blocks 0 and 1 of both groups
+  auto const reads = e.cache.fence().issue(t1);
+  e.step({{&r, {9}}}, reads, t1); // reads them, and writes block 2
+  CHECK(*e.cache.abandon(t0) == block_count{4});
+  quire_test::check(e.cache);
+  CHECK(lost(e) == counts{2, 2});
+  CHECK(e.now(0).waiting == block_count{1}); // block 2 comes back
+  CHECK(e.now(1).waiting == block_count{1});
+  e.cache.fence().complete(t1, reads);
+  e.cache.reclaim();
+  quire_test::check(e.cache);
+  CHECK(lost(e) == counts{2, 2});
+  CHECK(e.now(0).waiting == block_count{0});
+  CHECK(e.now(0).free == block_count{14});
+}
+
 TEST_CASE("S18: what another timeline still reads waits for it, although its sequence was cut off there") {
   auto e = full_and_window();
   e.keep(ascending(8));

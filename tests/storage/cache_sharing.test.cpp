@@ -225,14 +225,38 @@ TEMPLATE_TEST_CASE("S26: equal blocks that are filled token by token, cut and fi
 }
 
 TEST_CASE("B6: what is decoded behind a cut lies behind the cut, in blocks, rows and tokens") {
+  for (auto const cut : {10U, 9U, 6U}) { // inside the block at hand, and inside one that is published
+    CAPTURE(cut);
+    auto e = engine<>{pool_of(32)};
+    auto r = e.serve(ascending(7), 20);
+    auto const between = e.serve(ascending(3, 500), 4);         // so that the blocks of the first do not lie in a row
+    for (token_id t = 8; t <= 11; ++t) { e.step({{&r, {t}}}); } // the last ones inside a block: the short way
+    auto const blocks = r.seq.blocks();
+    REQUIRE(blocks[2].value() != blocks[1].value() + 1);
+    e.truncate(r, cut);
+    auto const kept = (cut + 3) / 4;
+    auto const copied = cut == 6 ? 1U : 0U; // of 27 positions, and one of 7
+    CHECK(e.now().promised == block_count{7 - kept + copied + 1});
+    for (token_id t = 90; t <= 94; ++t) { e.step({{&r, {t}}}); }
+    e.read(r);
+    auto const whole = r.tokens;
+    e.release(r);
+    CHECK(e.hit(joined(whole, {1})) == whole.size() / 4 * 4);
+    CHECK(e.hit(ascending(9)) == 8); // what was there stays as it was
+  }
+}
+
+TEST_CASE("B7: a fork has found what it shares, and no more") {
   auto e = engine<>{pool_of(32)};
-  auto r = e.serve(ascending(9), 20);
-  for (token_id t = 10; t <= 11; ++t) { e.step({{&r, {t}}}); } // inside a block: the short way
-  e.truncate(r, 6);
-  for (token_id t = 7; t <= 12; ++t) { e.step({{&r, {t}}}); }
-  e.read(r);
-  e.release(r);
-  CHECK(e.hit(ascending(13)) == 12);
+  e.keep(ascending(8));
+  auto r = e.serve(ascending(12), 8);
+  REQUIRE(r.seq.cached() == token_count{8});
+  for (auto const length : {0U, 4U, 6U, 11U, 12U}) {
+    auto const fork = e.cache.fork(r.seq, token_count{length}).value();
+    CHECK(fork.cached() == token_count{std::min(length, 11U)});
+    CHECK(fork.found() == token_count{length});
+    CHECK(fork.rebuilt() == token_count{0});
+  }
 }
 
 TEST_CASE("case 25: of two that share a partial block each gets its own, the full ones stay shared") {
@@ -336,6 +360,7 @@ TEST_CASE("B7: impossible forks are refused and change nothing") {
   planned = {};
   check(e.cache);
   auto a = e.fork(r, 6); // 14 positions = 4 blocks: 3 more than it shares, with the copy
+  CHECK(e.now().promised == block_count{2 + 3});
   auto const full = e.cache.fork(r.seq);
   REQUIRE_FALSE(full.has_value());
   CHECK(full.error() == errc::no_blocks);

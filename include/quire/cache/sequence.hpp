@@ -44,7 +44,8 @@ public:
   /// True while it refers to a live sequence.
   [[nodiscard]] explicit operator bool() const noexcept { return state_ != nullptr; }
   /// [tokens] of the prompt that were found in the cache and need no compute; at most P − 1 (S22). Where windows have lost
-  /// what belongs to a hit, fewer than `found()`: the rest is computed again, without writing what is there.
+  /// what belongs to a hit, fewer than `found()`: the rest is computed again, without writing what is there. A fork has found
+  /// what it shares.
   [[nodiscard]] auto cached() const -> token_count {
     auto const& r = record();
     return token_count{std::min(r.reuse.start, r.prompt - 1)};

@@ -66,7 +66,8 @@ enum class errc : std::uint8_t {
   case errc::stale_epoch: return "the weights changed after admission: release the sequence and admit it again";
   case errc::out_of_range: return "the position lies outside the sequence: use one in [0, length]";
   case errc::other_tokens:
-    return "positions that rebuild windows have tokens already: feed those of the prompt until length() passes found()";
+    return "positions that are stored already have other tokens: feed those of the prompt until length() passes "
+           "found()";
   case errc::unresolved: return "tokens of committed positions are unknown: resolve them first";
   case errc::not_resident:
     return "positions that are needed were given up: resume from the earliest resumable position";

@@ -133,6 +133,26 @@ TEST_CASE("S24: only a block that is not published retires and is free at once")
   CHECK(pool.free_blocks() == block_count{2});
 }
 
+TEST_CASE("S24: a private block with one holder is published and left in one write, any other stays as it is") {
+  using event = standard_block_lifecycle::event;
+  auto pool = block_pool<>{block_count{4}};
+  auto const own = pool.try_allocate();
+  auto const shared = pool.try_allocate();
+  auto const writing = pool.try_allocate();
+  for (auto const block : {own, shared}) { pool.apply(block, event::commit); }
+  pool.retain(shared);
+  CHECK(pool.publish_and_release(own));
+  CHECK(pool.state(own) == block_state::published);
+  CHECK(pool.holders(own) == 0);
+  for (auto const block : {own, shared, writing, block_id{3}}) {
+    auto const state = pool.state(block);
+    auto const holders = pool.holders(block);
+    CHECK_FALSE(pool.publish_and_release(block));
+    CHECK(pool.state(block) == state);
+    CHECK(pool.holders(block) == holders);
+  }
+}
+
 TEST_CASE("block_pool: a pool has exactly the blocks it was given, all of them usable") {
   for (auto const n : {1U, 2U, 63U, 64U, 65U, 4097U}) {
     auto pool = block_pool<>{block_count{n}};

@@ -34,7 +34,7 @@ auto numbers(std::vector<block_id> const& blocks) -> std::vector<std::uint32_t> 
 }
 using list = std::vector<std::uint32_t>;
 
-TEST_CASE("S31: an account by path counts down what each was promised", "[storage]") {
+TEST_CASE("S17: an account by path counts down what each was promised", "[storage]") {
   auto ledger = block_ledger{true, 8};
   auto a = block_table{};
   auto b = block_table{};
@@ -53,7 +53,7 @@ TEST_CASE("S31: an account by path counts down what each was promised", "[storag
   CHECK(ledger.held() == 1);
 }
 
-TEST_CASE("S31: an account by block counts a block once, however many use it", "[storage]") {
+TEST_CASE("S17: an account by block counts a block once, however many use it", "[storage]") {
   auto ledger = block_ledger{false, 8};
   auto a = block_table{};
   auto b = block_table{};
@@ -76,7 +76,7 @@ TEST_CASE("S31: an account by block counts a block once, however many use it", "
   CHECK(ledger.promised() == 4);
 }
 
-TEST_CASE("S31: what is reserved for live sequences is promised no more", "[storage]") {
+TEST_CASE("S17: what is reserved for live sequences is promised no more", "[storage]") {
   auto ledger = block_ledger{true, 8};
   auto t = block_table{};
   ledger.owe(t, 5);
@@ -90,7 +90,7 @@ TEST_CASE("S31: what is reserved for live sequences is promised no more", "[stor
   CHECK(ledger.reserved() == 0);
 }
 
-TEST_CASE("Content: blocks hang on units, move with them, and know an older epoch", "[storage]") {
+TEST_CASE("S35: blocks hang on units, move with them, and know an older epoch", "[storage]") {
   auto content = unit_blocks{unit_count{3}, 2, 6};
   CHECK(content.place(unit_id{2}, 1) == 5);
   auto const path = std::vector<unit_id>{unit_id{2}, unit_id{0}};
@@ -119,7 +119,7 @@ TEST_CASE("Content: blocks hang on units, move with them, and know an older epoc
   CHECK_FALSE(content.unreachable(block_id{0})); // it hangs nowhere
 }
 
-TEST_CASE("S30: idle blocks leave in the policy's order, unreachable ones before", "[storage]") {
+TEST_CASE("B4: idle blocks leave in the policy's order, unreachable ones before", "[storage]") {
   auto lru = idle_blocks<lru_eviction>{4};
   for (auto const b : {2U, 0U, 3U}) {
     lru.create(block_id{b});
@@ -215,14 +215,42 @@ TEST_CASE("S18: what a lost timeline may still write is doomed, and nothing else
   waiting.note_write(block_id{1}, 0, open);
   waiting.note_writes(block_id{2}, {open, ticket{}});
   waiting.note_write(block_id{3}, 1, clock.issue(timeline_id{1}));
-  waiting.doom(0);
+  waiting.doom(0, never);
   CHECK_FALSE(waiting.doomed(block_id{0}));
   CHECK(waiting.doomed(block_id{1}));
   CHECK(waiting.doomed(block_id{2}));
   CHECK_FALSE(waiting.doomed(block_id{3})); // of the other timeline
   waiting.lose();
   CHECK(waiting.lost() == 1);
+}
 
+TEST_CASE("S18: a doomed block waits for nobody, and one that waits is lost at once", "[storage]") {
+  auto clock = fence_clock<ticket_fence<2>>{};
+  auto waiting = waiting_blocks<fence_clock<ticket_fence<2>>>{clock, 4};
+  auto const writes = clock.issue(timeline_id{0});
+  auto const reads = clock.issue(timeline_id{1});
+  for (auto const b : {0U, 1U, 2U}) {
+    waiting.note_write(block_id{b}, 0, writes);
+    waiting.note_use(block_id{b}, {ticket{}, reads});
+  }
+  waiting.note_use(block_id{3}, {ticket{}, reads});
+  for (auto const b : {0U, 1U, 3U}) { REQUIRE(waiting.enter(block_id{b})); }
+  waiting.hold_again(); // block 1
+  waiting.doom(0, [](block_id b) { return b == block_id{1} || b == block_id{2}; });
+  CHECK(waiting.size() == 1);                                                // block 3
+  CHECK(waiting.lost() == 1);                                                // block 0
+  for (auto const b : {1U, 2U}) { CHECK_FALSE(waiting.enter(block_id{b})); } // their holders leave
+  auto seen = std::vector<block_id>{};
+  waiting.for_each([&](block_id b) { seen.push_back(b); });
+  CHECK(numbers(seen) == list{3});
+  clock.fence().complete(timeline_id{1}, reads);
+  auto over = std::vector<block_id>{};
+  waiting.reclaim(never, [&](block_id b) { over.push_back(b); });
+  CHECK(numbers(over) == list{3});
+  CHECK(waiting.size() == 0);
+}
+
+TEST_CASE("S18: behind an immediate fence nothing waits and nothing is lost", "[storage]") {
   auto const now = fence_clock<immediate_fence>{};
   auto nothing = waiting_blocks<fence_clock<immediate_fence>>{now, 4};
   CHECK_FALSE(nothing.enter(block_id{0}));

@@ -168,6 +168,14 @@ TEST_CASE("S29: with blocks of different sizes a hit ends where a unit does") {
   CHECK(w.groups.longest_hit(units, 25) == 8);
 }
 
+TEST_CASE("S29: a hit that a window ends inside a unit ends where that unit begins") {
+  auto w = workshop{{group_of(retention::full(), 8), group_of(window(5), 4)}};
+  auto const units = w.keep(3);
+  REQUIRE(w.groups[1].evict(1) == 1); // the deepest: positions 20 to 23
+  CHECK(w.groups[1].longest_hit(units, 25, 24) == 20);
+  CHECK(w.groups.longest_hit(units, 25) == 16);
+}
+
 TEST_CASE("S24: a unit that leaves takes every group's blocks with it, and each group is told") {
   auto w = workshop{{group_of(retention::full(), 4), group_of(window(8), 8), group_of(retention::full(), 8)}};
   w.keep(3);

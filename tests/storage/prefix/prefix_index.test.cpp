@@ -428,12 +428,36 @@ TEMPLATE_TEST_CASE("prefix_index: every unit is free, private or published", "",
   s.audit();
 }
 
+TEMPLATE_TEST_CASE("S24: units dropped together come back as if dropped one by one", "", QUIRE_TEST_INDEXES) {
+  auto const after = [](bool together) {
+    auto s = shelf<TestType>{8, 2};
+    auto units = std::vector<unit_id>{};
+    for (auto i = 0; i < 6; ++i) { units.push_back(s.index.take_unit()); }
+    s.index.share_unit(units[2]);
+    auto const some = std::array{units[4], units[2], units[1], units[5]};
+    if (together) {
+      s.index.drop_units(some);
+    } else {
+      for (auto const unit : some) { s.index.drop_unit(unit); }
+    }
+    CHECK(s.index.free_units() == unit_count{5});
+    CHECK(s.index.holders(units[2]) == 1);
+    s.index.drop_units({});
+    auto order = list{};
+    while (auto const unit = s.index.take_unit()) { order.push_back(unit.value()); }
+    return order;
+  };
+  CHECK(after(true) == after(false));
+  CHECK(after(true).size() == 5);
+}
+
 TEMPLATE_TEST_CASE("B12: a unit that is not private is neither shared nor dropped", "", QUIRE_TEST_INDEXES) {
   auto s = shelf<TestType>{4, 2};
   s.use(ascending(2));                                            // unit 0
   for (auto const wrong : {unit_id{0}, unit_id{1}, unit_id{4}}) { // published, free, of another index
     CHECK_THROWS_AS(s.index.share_unit(wrong), contract_violation);
     CHECK_THROWS_AS(s.index.drop_unit(wrong), contract_violation);
+    CHECK_THROWS_AS(s.index.drop_units(std::span{&wrong, 1}), contract_violation);
   }
   CHECK_THROWS_AS(s.index.holders(unit_id{4}), contract_violation);
   s.audit();

@@ -491,7 +491,7 @@ public:
   /// Blocks that \p timeline may still write are never used again: nobody finds them, and they are counted as lost once
   /// nobody holds them. \pre the clock has not given the timeline up yet
   auto doom(std::uint32_t timeline) -> void {
-    waiting_.doom(timeline);
+    waiting_.doom(timeline, [this](block_id b) { return pool_.holders(b) > 0; });
     if (by_path_) { return; } // the index takes their units out
     for (std::uint32_t b = 0; b < capacity(); ++b) {
       auto const block = block_id{b};
@@ -505,7 +505,7 @@ public:
       auto const queued = waiting_.queued(block);
       if (!queued) { idle_.leave(block); }
       pool_.apply(block, event_type::evict);
-      if (!queued) { waiting_.lose(); } // else when it is its turn
+      if (!queued) { waiting_.lose(); } // one that waited is counted already
     }
   }
   [[nodiscard]] auto doomed(block_id block) const noexcept -> bool { return waiting_.doomed(block); }

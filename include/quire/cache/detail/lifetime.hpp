@@ -67,7 +67,9 @@ auto fork(cache_core<Policies>& c, record_of<Policies>& parent, std::uint32_t le
   child.limit = parent.limit;
   child.prompt = parent.prompt;
   child.rewind = parent.rewind;
-  child.reuse = parent.reuse;
+  // All that it shares was found. Windows that are rebuilt begin where the parent's do.
+  auto const exact_from = length > 0 ? parent.reuse.exact_from : 0U;
+  child.reuse = {length, exact_from > 0 ? parent.reuse.start : length, exact_from};
   child.epoch = parent.epoch;
   auto fits = true;
   c.count_needs();

@@ -67,6 +67,7 @@ public:
       return false;
     } else {
       auto& use = uses_[block.value()];
+      if (use.doomed) { return false; } // nobody will have it again: there is nothing to wait for
       if (use.next == unqueued) {
         if (clock_->reached(use.last)) { return false; }
         auto& queue = queues_[clock_->behind(use.last)];
@@ -89,27 +90,38 @@ public:
         while (queue.head != none && clock_->reached(t, uses_[queue.head].last[t])) {
           auto const block = block_id{queue.head};
           queue.head = std::exchange(uses_[queue.head].next, unqueued);
-          if (held(block)) { continue; }
+          if (held(block) || doomed(block)) { continue; }
           --waiting_;
           over(block);
         }
       }
     }
   }
-  /// Visits every block in the queues, held again or not.
+  /// Visits every block in the queues that is not lost, held again or not.
   template <class Visit>
   auto for_each([[maybe_unused]] Visit visit) const -> void {
     if constexpr (!immediate) {
       for (auto const& queue : queues_) {
-        for (auto b = queue.head; b != none; b = uses_[b].next) { visit(block_id{b}); }
+        for (auto b = queue.head; b != none; b = uses_[b].next) {
+          if (!uses_[b].doomed) { visit(block_id{b}); }
+        }
       }
     }
   }
 
   // --- lost timelines -----------------------------------------------------------------------------------------------
-  /// Blocks that \p timeline may still write are never used again. \pre the clock has not given it up yet
-  auto doom(std::uint32_t timeline) noexcept -> void {
-    for (auto& use : uses_) { use.doomed = use.doomed || !clock_->reached(timeline, use.written[timeline]); }
+  /// Blocks that \p timeline may still write are never used again; those that wait are lost now. \param held tells if
+  /// somebody holds a block \pre the clock has not given the timeline up yet
+  template <class Held>
+  auto doom(std::uint32_t timeline, Held held) -> void {
+    for (std::uint32_t b = 0; b < uses_.size(); ++b) {
+      auto& use = uses_[b];
+      if (use.doomed || clock_->reached(timeline, use.written[timeline])) { continue; }
+      use.doomed = true;
+      if (use.next == unqueued || held(block_id{b})) { continue; }
+      --waiting_;
+      ++lost_;
+    }
   }
   [[nodiscard]] auto doomed([[maybe_unused]] block_id block) const noexcept -> bool {
     if constexpr (immediate) {
@@ -118,7 +130,7 @@ public:
       return uses_[block.value()].doomed;
     }
   }
-  /// Nobody holds a doomed block any more, and nothing uses it.
+  /// Nobody holds a doomed block any more.
   auto lose() noexcept -> void { ++lost_; }
   /// [blocks] that are lost for good.
   [[nodiscard]] auto lost() const noexcept -> std::uint32_t { return lost_; }
